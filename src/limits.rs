@@ -1,0 +1,1 @@
+//! Every bound of the server, named with its unit and its reason.

@@ -1,0 +1,8 @@
+//! The protocol's core: sequence numbers, a run's life cycle, compaction, the replay log, observers' cursors and
+//! the registry of retained runs.
+//!
+//! This room compares sequence numbers and decides who gets what. It spells no JSON key and no header, and knows
+//! no clock, thread, socket or file: time is an argument, and what an event means was decided by `wire`.
+
+pub mod history;
+pub mod id;
