@@ -10,3 +10,4 @@
 pub mod limits;
 pub mod proto;
 pub mod rope;
+pub mod wire;

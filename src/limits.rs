@@ -1,1 +1,189 @@
 //! Every bound of the server, named with its unit and its reason.
+
+// Memory of a run.
+
+/// Sizes of a run's text blocks, in bytes: a small run stays small, a large one has few pieces.
+pub const TEXT_BLOCK_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
+
+/// Sizes of a run's log blocks, in bytes; a frame larger than the last gets a block of its own.
+pub const LOG_BLOCK_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
+
+/// Free log blocks kept for later, at most: 64 MiB.
+pub const POOL_BLOCKS_MAX: usize = 1024;
+
+/// Free log blocks with touched pages at the start: 8 MiB hold the window of several busy runs.
+pub const POOL_BLOCKS_WARM: usize = 128;
+
+/// Levels of nesting in an event. Common JSON readers stop at 128; the envelope around an event needs a few of them.
+pub const JSON_DEPTH_MAX: usize = 120;
+
+// Snapshots.
+
+/// A serialised snapshot serves attaching observers up to this many events behind the head; a later one gets a new
+/// snapshot, so that it does not drag the whole window behind it.
+pub const SNAPSHOT_SHARED_EVENTS: u64 = 256;
+
+/// Distinct snapshots of one run in memory, at most; beyond it, who stalls on the oldest is disconnected.
+pub const SNAPSHOTS_PER_RUN_MAX: usize = 4;
+
+/// A piece up to this size, in bytes, is glued to its neighbours when a snapshot is serialised: small pieces cost a
+/// system call's slot each.
+pub const SNAPSHOT_GLUE_BYTES: usize = 16 << 10;
+
+/// Resets by a snapshot without reaching live in between; at the third the observer is disconnected.
+pub const RESETS_MAX: u8 = 3;
+
+// Work of one reactor turn.
+
+/// Bytes read from a connection per turn: one reader can't starve the others.
+pub const READ_BYTES_PER_TURN: usize = 64 << 10;
+
+/// Bytes written to an observer per turn.
+pub const WRITE_BYTES_PER_TURN: usize = 256 << 10;
+
+/// Microseconds of writing per turn before reading goes on.
+pub const WRITE_US_PER_TURN: u64 = 500;
+
+/// Slices per write.
+pub const SLICES_PER_WRITE: usize = 16;
+
+/// Bytes rendered for an observer whose format differs from the log's, per turn.
+pub const RENDER_BYTES_PER_TURN: usize = 64 << 10;
+
+// Time.
+
+/// An idle stream gets a comment after this long, in milliseconds.
+pub const KEEP_ALIVE_MS: u64 = 15_000;
+
+/// Longest wait for a run to be registered, in milliseconds: no byte can be sent meanwhile, and proxies give up at
+/// 30–60 s.
+pub const WAIT_MS_MAX: u64 = 25_000;
+
+/// After a producer's body broke off, the next one has to come within this time, in milliseconds.
+pub const GRACE_MS: u64 = 30_000;
+
+/// A run without body and control stream is given up after this long, in milliseconds.
+pub const PRODUCER_IDLE_MS: u64 = 600_000;
+
+/// The store's outcome is awaited this long, in milliseconds, before a run ends unsaved.
+pub const COMMIT_MS: u64 = 30_000;
+
+/// History is read within this time, in milliseconds, or the answer is 503.
+pub const HISTORY_MS: u64 = 30_000;
+
+/// A reader with data waiting has to take [`STALL_BYTES_MIN`] in this time, in milliseconds.
+pub const STALL_MS: u64 = 60_000;
+
+/// Least progress of a reader with data waiting, in bytes per [`STALL_MS`].
+pub const STALL_BYTES_MIN: u64 = 64 << 10;
+
+/// A request's head and a short body have to be complete this long after their first byte, in milliseconds.
+pub const REQUEST_MS: u64 = 30_000;
+
+/// A connection without request is closed after this long, in milliseconds.
+pub const IDLE_MS: u64 = 75_000;
+
+/// What a client still sends to a connection that is being closed is read for this long, in milliseconds, so that
+/// it can read its answer.
+pub const LINGER_MS: u64 = 2_000;
+
+/// Bytes read and dropped on a connection that is being closed.
+pub const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// Between two tries to accept when descriptors ran out, in milliseconds.
+pub const ACCEPT_RETRY_MS: u64 = 100;
+
+/// Open runs are closed and saved within this time, in milliseconds, when the server is told to stop.
+pub const SHUTDOWN_MS: u64 = 10_000;
+
+// What peers may send.
+
+/// A JSON request body, in bytes.
+pub const REQUEST_BODY_BYTES_MAX: u64 = 64 << 10;
+
+/// Bytes kept of requests that wait for the answer to the one before them; then the connection isn't read further.
+pub const PIPELINE_BYTES_MAX: usize = 16 << 10;
+
+/// One event, in bytes, by default.
+pub const EVENT_BYTES_MAX: usize = 1 << 20;
+
+/// All text of a run, in bytes, by default: one `data:` line of more freezes browsers.
+pub const RUN_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of runs, snapshots and waiting data, by default; beyond it, new runs are refused.
+pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
+
+/// Connections, by default; beyond it, new ones are not accepted until one closes.
+pub const CONNECTIONS_MAX: usize = 20_000;
+
+/// Bytes that a producer in this process may have under way to the reactor.
+pub const PRODUCER_BYTES_MAX: usize = 256 << 10;
+
+// What is kept.
+
+/// Frames in the replay window of a run, by default.
+pub const WINDOW_EVENTS: usize = 4_096;
+
+/// An ended run is retained this long, in milliseconds, by default.
+pub const RETENTION_MS: u64 = 300_000;
+
+/// Ended runs that are retained, by default.
+pub const RETENTION_CHATS: usize = 64;
+
+/// Runs that are over and gone, of which the state is still told to late producers.
+pub const TOMBSTONES_MAX: usize = 1_024;
+
+/// Frames of the event bus a subscriber may fall behind before it gets end of file.
+pub const BUS_WINDOW: usize = 4_096;
+
+/// Jobs that wait for the store, at most.
+pub const STORE_JOBS_MAX: usize = 4_096;
+
+/// Rows on a page of chats, and turns on a page of a chat's history.
+pub const PAGE_ROWS: u32 = 100;
+
+const _: () = {
+    assert!(SNAPSHOT_SHARED_EVENTS < WINDOW_EVENTS as u64 / 2);
+    assert!(TEXT_BLOCK_BYTES[0] < TEXT_BLOCK_BYTES[1] && LOG_BLOCK_BYTES[0] < LOG_BLOCK_BYTES[1]);
+    assert!(KEEP_ALIVE_MS * 2 < STALL_MS);
+    assert!(WAIT_MS_MAX < 30_000);
+    assert!(POOL_BLOCKS_WARM <= POOL_BLOCKS_MAX);
+    assert!((EVENT_BYTES_MAX as u64) < RUN_BYTES_MAX && RUN_BYTES_MAX < MEMORY_BYTES_MAX);
+    assert!(RENDER_BYTES_PER_TURN <= WRITE_BYTES_PER_TURN);
+};
+
+/// The limits that an operator can set.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Frames in the replay window of a run.
+    pub window_events: usize,
+    /// How long an ended run is retained, in milliseconds.
+    pub retention_ms: u64,
+    /// Ended runs that are retained.
+    pub retention_chats: usize,
+    /// One event, in bytes.
+    pub event_bytes_max: usize,
+    /// All text of a run, in bytes.
+    pub run_bytes_max: u64,
+    /// Bytes of runs, snapshots and waiting data.
+    pub memory_bytes_max: u64,
+    /// Connections.
+    pub connections_max: usize,
+    /// How long the store's outcome is awaited, in milliseconds.
+    pub commit_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            window_events: WINDOW_EVENTS,
+            retention_ms: RETENTION_MS,
+            retention_chats: RETENTION_CHATS,
+            event_bytes_max: EVENT_BYTES_MAX,
+            run_bytes_max: RUN_BYTES_MAX,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            connections_max: CONNECTIONS_MAX,
+            commit_ms: COMMIT_MS,
+        }
+    }
+}

@@ -3,6 +3,12 @@
 //!
 //! This room compares sequence numbers and decides who gets what. It spells no JSON key and no header, and knows
 //! no clock, thread, socket or file: time is an argument, and what an event means was decided by `wire`.
+#![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod accumulator;
+pub mod event;
 pub mod history;
 pub mod id;
+pub mod log;
+pub mod parts;
+pub mod pool;

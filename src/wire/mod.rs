@@ -1,0 +1,11 @@
+//! The wire: JSON and SSE as bytes, to and from the protocol's typed values.
+//!
+//! This room spells every JSON key. It keeps no state beyond a call (but for a body that is being cut into
+//! events), sees no socket, and takes hostile bytes without panicking.
+#![warn(clippy::indexing_slicing, clippy::expect_used)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, reason = "a test may panic"))]
+
+pub mod event;
+pub mod frame;
+pub mod json;
+pub mod snapshot;
