@@ -109,6 +109,19 @@ impl fmt::Display for ChatId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
+/// One connection. A slot is used again after its connection is gone; the generation tells the two apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId {
+    /// Place in the shell's table of sockets.
+    pub slot: u32,
+    /// How often that place was taken before.
+    pub generation: u32,
+}
+
+/// A producer in the same process. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalId(pub u64);
+
 /// A moment, as the shell read it: the pure half never asks for the time itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {

@@ -113,7 +113,7 @@ impl Log {
 
     /// Whether everything behind `after` is still here: an observer that has seen `after` can go on.
     pub fn covers(&self, after: Seq) -> bool {
-        after.next() >= self.first && after <= self.head()
+        after <= self.head() && after.next() >= self.first
     }
 
     /// Appends a frame of `frame_bytes`, which `write` puts behind what the vector holds.
@@ -221,7 +221,7 @@ impl Log {
     }
 
     fn index_behind(&self, after: Seq) -> Option<usize> {
-        let index = after.next().0.checked_sub(self.first.0)?;
+        let index = (after.0 + 1).checked_sub(self.first.0)?;
         usize::try_from(index).ok()
     }
 

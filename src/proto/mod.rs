@@ -6,9 +6,12 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod accumulator;
+pub mod admission;
 pub mod event;
 pub mod history;
 pub mod id;
 pub mod log;
 pub mod parts;
 pub mod pool;
+pub mod registry;
+pub mod run;

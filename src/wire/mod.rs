@@ -8,4 +8,6 @@
 pub mod event;
 pub mod frame;
 pub mod json;
+pub mod reply;
+pub mod request;
 pub mod snapshot;
