@@ -50,6 +50,9 @@ pub const SLICES_PER_WRITE: usize = 16;
 /// Bytes rendered for an observer whose format differs from the log's, per turn.
 pub const RENDER_BYTES_PER_TURN: usize = 64 << 10;
 
+/// Ranges rendered in other formats that are kept for other observers, per turn.
+pub const RENDERED_MAX: usize = 64;
+
 // Time.
 
 /// An idle stream gets a comment after this long, in milliseconds.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::limits::TEXT_BLOCK_BYTES;
-use crate::proto::event::{Attribute, Chunk, ChunkKind, Delta, DeltaKind};
+use crate::proto::event::{Attribute, Chunk, ChunkKind, Delta, DeltaKind, Mark};
 use crate::rope::Rope;
 
 /// The bytes between and around joined texts; `wire` knows their meaning.
@@ -35,12 +35,15 @@ pub struct Accumulator {
     punctuation: &'static Punctuation,
     text: Text,
     open: Open,
+    /// Whether a chunk of this run has named a subagent: each subagent has a current message of its own, so that a
+    /// chunk without id need not belong to the message of the chunk before it.
+    tagged_chunks: bool,
 }
 
 impl Accumulator {
     /// No event yet.
     pub fn new(punctuation: &'static Punctuation) -> Accumulator {
-        Accumulator { punctuation, text: Text::default(), open: Open::Nothing }
+        Accumulator { punctuation, text: Text::default(), open: Open::Nothing, tagged_chunks: false }
     }
 
     /// Adds a delta event.
@@ -62,7 +65,7 @@ impl Accumulator {
     /// Adds a chunk event.
     pub fn chunk(&mut self, chunk: &Chunk<'_>) {
         if let Open::Chunk(before) = &self.open
-            && before.takes(chunk)
+            && before.takes(chunk, self.tagged_chunks)
         {
             self.text.push(chunk.text);
             return;
@@ -71,11 +74,14 @@ impl Accumulator {
         self.separate();
         self.text.push(&chunk.head);
         self.text.push(chunk.text);
-        self.open = Open::Chunk(OpenChunk { kind: chunk.kind, id: chunk.id.as_deref().map(Box::from) });
+        self.tagged_chunks |= chunk.tagged;
+        let id = chunk.id.as_deref().map(Box::from);
+        self.open = Open::Chunk(OpenChunk { kind: chunk.kind, id, tagged: chunk.tagged });
     }
 
     /// Adds any other event.
-    pub fn boundary(&mut self, event: &[u8]) {
+    pub fn boundary(&mut self, event: &[u8], mark: &Mark<'_>) {
+        self.tagged_chunks |= *mark == Mark::TaggedChunk;
         self.close();
         self.separate();
         self.text.push(event);
@@ -176,12 +182,13 @@ enum Open {
 struct OpenChunk {
     kind: ChunkKind,
     id: Option<Box<[u8]>>,
+    tagged: bool,
 }
 
 impl OpenChunk {
-    fn takes(&self, later: &Chunk<'_>) -> bool {
+    fn takes(&self, later: &Chunk<'_>, tagged_chunks: bool) -> bool {
         let same_message = match &later.id {
-            None => true,
+            None => !self.tagged && (self.id.is_none() || !tagged_chunks),
             Some(id) => self.id.as_deref() == Some(id),
         };
         self.kind == later.kind && later.plain && same_message

@@ -81,6 +81,8 @@ pub struct Chunk<'a> {
     pub head: Cow<'a, [u8]>,
     /// Whether it carries nothing but type, id and text: only then can it be joined to the chunk before.
     pub plain: bool,
+    /// Whether it names the subagent that it belongs to.
+    pub tagged: bool,
 }
 
 /// A part of an answer that is opened by one event and closed by another.
@@ -113,6 +115,8 @@ pub enum Mark<'a> {
     Opened(Part, Cow<'a, [u8]>),
     /// A part is closed.
     Closed(Part, Cow<'a, [u8]>),
+    /// A chunk without text that names its subagent.
+    TaggedChunk,
     /// Nothing of the above.
     Plain,
 }

@@ -65,7 +65,7 @@ impl Parts {
             Mark::Closed(part, id) => {
                 self.open.remove(&(*part, Box::from(&**id)));
             }
-            Mark::Plain => {}
+            Mark::TaggedChunk | Mark::Plain => {}
         }
     }
 

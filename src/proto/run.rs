@@ -161,7 +161,7 @@ impl<S> Run<S> {
             Kind::Delta(delta) => self.text.delta(delta),
             Kind::Chunk(chunk) => self.text.chunk(chunk),
             Kind::Boundary(mark) => {
-                self.text.boundary(line);
+                self.text.boundary(line, mark);
                 if *mark != Mark::Plain {
                     self.parts.note(mark);
                 }

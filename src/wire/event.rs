@@ -289,15 +289,17 @@ fn undelta<'a>(name: &[u8], bytes: &'a [u8], fields: &Fields<'a>) -> Kind<'a> {
 }
 
 fn chunk<'a>(kind: ChunkKind, id: Option<Member<'a>>, bytes: &'a [u8], fields: &Fields<'a>) -> Kind<'a> {
+    let tagged = fields.others.iter().any(|member| &*member.key.decoded() == b"subagentRunId");
+    let unjoined = if tagged { Mark::TaggedChunk } else { Mark::Plain };
     let readable_id = match id {
         None => Some(None),
         Some(member) => text(Some(member)).map(Some),
     };
     let (Some(id), Some(delta), Some(text_bytes)) = (readable_id, fields.delta, fields.delta_text()) else {
-        return Kind::Boundary(Mark::Plain);
+        return Kind::Boundary(unjoined);
     };
     if fields.odd {
-        return Kind::Boundary(Mark::Plain);
+        return Kind::Boundary(unjoined);
     }
     let foreign_id = match kind {
         ChunkKind::Text | ChunkKind::Reasoning => fields.tool_call_id,
@@ -305,7 +307,7 @@ fn chunk<'a>(kind: ChunkKind, id: Option<Member<'a>>, bytes: &'a [u8], fields: &
     };
     let bare = fields.others.is_empty() && fields.noted == 0;
     let plain = bare && foreign_id.is_none() && fields.metadata.is_none();
-    Kind::Chunk(Chunk { kind, id, text: text_bytes, head: head(bytes, delta, false), plain })
+    Kind::Chunk(Chunk { kind, id, text: text_bytes, head: head(bytes, delta, false), plain, tagged })
 }
 
 /// The event that ends an open part.

@@ -3,6 +3,7 @@
 //! A run's log holds its events in the form that a POST over HTTP/1.1 gets: one chunk of the chunked coding, with
 //! one frame in it. All other forms are derived from it.
 
+use crate::http::response::{CHUNK_END, LAST_CHUNK, chunk_head};
 use crate::proto::id::{RunId, Seq};
 
 /// The response's content type.
@@ -15,14 +16,10 @@ pub const STREAM_HEADERS: [(&str, &str); 2] =
 /// An idle stream gets this comment.
 pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// The last chunk of a body.
-pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-
 const EVENT_START: &[u8] = b"data: {\"type\":\"STREAM_EVENT\",\"run_id\":\"";
 const SEQ: &[u8] = b"\",\"seq\":";
 const EVENT: &[u8] = b",\"event\":";
 const EVENT_END: &[u8] = b"}\n\n";
-const CHUNK_END: &[u8] = b"\r\n";
 
 /// What an observer asked for, and so how its frames look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,17 +154,6 @@ pub fn end(run: RunId, head: Seq, persisted: bool, superseded: bool, form: Form,
         out.extend_from_slice(LAST_CHUNK);
     }
 }
-
-/// Writes the size line of a chunk.
-pub fn chunk_head(bytes: usize, out: &mut Vec<u8>) {
-    let digits = hex_digits(bytes);
-    for digit in (0..digits).rev() {
-        out.push(HEX.get(bytes >> (4 * digit) & 15).copied().unwrap_or(b'0'));
-    }
-    out.extend_from_slice(CHUNK_END);
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 fn hex_digits(number: usize) -> usize {
     ((usize::BITS - number.leading_zeros()).max(1) as usize).div_ceil(4)

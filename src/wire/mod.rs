@@ -5,6 +5,7 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, reason = "a test may panic"))]
 
+pub mod body;
 pub mod event;
 pub mod frame;
 pub mod json;

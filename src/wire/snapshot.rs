@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::http::response::{CHUNK_END, chunk_head};
 use crate::limits::SNAPSHOT_GLUE_BYTES;
 use crate::proto::id::{RunId, Seq, Ticket};
 use crate::rope::Rope;
@@ -78,12 +79,12 @@ impl Snapshot {
         let mut head = Vec::new();
         if form.chunked {
             let bytes = start.len() + end.len() + usize::try_from(self.body_bytes).unwrap_or(usize::MAX / 2);
-            frame::chunk_head(bytes, &mut head);
+            chunk_head(bytes, &mut head);
         }
         head.extend_from_slice(start.as_bytes());
         let mut tail = end.as_bytes().to_vec();
         if form.chunked {
-            tail.extend_from_slice(b"\r\n");
+            tail.extend_from_slice(CHUNK_END);
         }
         (head, tail)
     }

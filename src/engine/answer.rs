@@ -1,0 +1,111 @@
+//! Answers: a status with a JSON body, or the beginning and end of a stream.
+
+use crate::engine::conn::Role;
+use crate::engine::routes::Refusal;
+use crate::engine::{Close, Engine};
+use crate::http::head::Version;
+use crate::http::response::{Framing, LAST_CHUNK, ResponseHead};
+use crate::proto::id::ConnId;
+use crate::wire::frame::{CONTENT_TYPE, Flavour, Form, STREAM_HEADERS};
+use crate::wire::reply;
+
+const JSON: Option<&str> = Some("application/json");
+
+impl Engine {
+    /// Answers with a JSON body.
+    pub(super) fn answer(&mut self, id: ConnId, status: u16, body: &[u8]) {
+        self.answer_with(id, status, body, &[]);
+    }
+
+    /// Answers without a body: 204.
+    pub(super) fn answer_nothing(&mut self, id: ConnId) {
+        self.answer_with(id, 204, b"", &[]);
+    }
+
+    pub(super) fn answer_methods(&mut self, id: ConnId, methods: &'static str) {
+        self.answer_with(id, 204, b"", &[("Allow", methods)]);
+    }
+
+    pub(super) fn refuse(&mut self, id: ConnId, refusal: &Refusal) {
+        let body = reply::error(refusal.code, &refusal.message);
+        match refusal.allow {
+            Some(methods) => self.answer_with(id, refusal.status, &body, &[("Allow", methods)]),
+            None => self.answer(id, refusal.status, &body),
+        }
+    }
+
+    /// Refuses a request of which not everything was read: nothing behind it can be read as a request.
+    pub(super) fn refuse_and_close(&mut self, id: ConnId, refusal: &Refusal) {
+        if let Some(conn) = self.conn_mut(id) {
+            conn.keep_alive = false;
+        }
+        self.refuse(id, refusal);
+    }
+
+    /// As [`Engine::refuse_and_close`], with a body that tells a producer where it stands.
+    pub(super) fn answer_and_close(&mut self, id: ConnId, status: u16, body: &[u8]) {
+        if let Some(conn) = self.conn_mut(id) {
+            conn.keep_alive = false;
+        }
+        self.answer(id, status, body);
+    }
+
+    fn answer_with(&mut self, id: ConnId, status: u16, body: &[u8], extra: &[(&str, &str)]) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        let framing = if status == 204 { Framing::None } else { Framing::Length(body.len() as u64) };
+        let head = ResponseHead {
+            status,
+            version: conn.version,
+            content_type: if status == 204 { None } else { JSON },
+            framing,
+            keep_alive: conn.keep_alive,
+            extra,
+        };
+        let out = conn.out.tail();
+        head.write(out);
+        if !conn.head_only {
+            out.extend_from_slice(body);
+        }
+        conn.role = if conn.keep_alive { Role::Answered } else { Role::Closing(Close::Linger) };
+        self.mark(id);
+    }
+
+    /// Begins a stream; returns the form of its frames.
+    pub(super) fn begin_stream_answer(&mut self, id: ConnId, flavour: Flavour) -> Form {
+        let Some(conn) = self.conn_mut(id) else { return Form { flavour, chunked: false } };
+        let chunked = conn.version == Version::Http11;
+        conn.chunked = chunked;
+        conn.keep_alive &= chunked;
+        let head = ResponseHead {
+            status: 200,
+            version: conn.version,
+            content_type: Some(CONTENT_TYPE),
+            framing: if chunked { Framing::Chunked } else { Framing::UntilClose },
+            keep_alive: conn.keep_alive,
+            extra: &STREAM_HEADERS,
+        };
+        head.write(conn.out.tail());
+        self.mark(id);
+        Form { flavour, chunked }
+    }
+
+    /// Ends a stream properly.
+    pub(super) fn end_stream(&mut self, id: ConnId) {
+        self.leave(id);
+        let Some(conn) = self.conn_mut(id) else { return };
+        if conn.chunked {
+            conn.out.tail().extend_from_slice(LAST_CHUNK);
+        }
+        conn.role = Role::Answered;
+        self.mark(id);
+    }
+
+    /// Ends a stream so that it does not look complete: what was begun is still written, then it is cut.
+    pub(super) fn cut_stream(&mut self, id: ConnId) {
+        self.leave(id);
+        let Some(conn) = self.conn_mut(id) else { return };
+        // Without the chunked coding only a reset tells that the end is no end.
+        conn.role = Role::Closing(if conn.chunked { Close::Linger } else { Close::Reset });
+        self.mark(id);
+    }
+}

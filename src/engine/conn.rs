@@ -1,0 +1,522 @@
+//! One connection as the engine sees it: the request being read, what is being answered, and what waits to be
+//! written.
+
+use crate::engine::observe::Observer;
+use crate::engine::outbound::Outbound;
+use crate::engine::produce::PushBody;
+use crate::engine::routes::{self, Refusal, Route};
+use crate::engine::timers::Timer;
+use crate::engine::{Close, Engine, Output, bus};
+use crate::http::head::{BodyFraming, Head, Method, Version};
+use crate::http::request::{Requests, Step};
+use crate::http::response::CONTINUE;
+use crate::limits;
+use crate::proto::id::{ChatId, ConnId, RunId, Ticket};
+use crate::wire::frame::KEEP_ALIVE;
+use crate::wire::request::Live;
+
+/// A connection.
+pub(super) struct Conn {
+    pub(super) generation: u32,
+    /// Reads requests; `None` while its bytes are being taken.
+    requests: Requests,
+    /// Bytes behind the request that is being answered.
+    pub(super) pending: Vec<u8>,
+    pub(super) out: Outbound,
+    pub(super) role: Role,
+    /// Of the request being answered.
+    pub(super) version: Version,
+    /// Whether another request may follow the one being answered.
+    pub(super) keep_alive: bool,
+    /// Whether the answer goes without its body.
+    pub(super) head_only: bool,
+    /// Whether the answer is a stream in the chunked coding.
+    pub(super) chunked: bool,
+    /// The client sends nothing more.
+    half_closed: bool,
+    /// Whether it stands in the list of those with something to write.
+    pub(super) dirty: bool,
+    /// The socket takes nothing at the moment.
+    pub(super) blocked: bool,
+    /// Data has been waiting since then, and this much of it was taken.
+    stall: Option<(u64, u64)>,
+    /// When bytes were last written, or when the current state began.
+    used_ms: u64,
+    /// When the request being read began.
+    request_ms: Option<u64>,
+    /// When its timer is set.
+    armed_ms: u64,
+}
+
+/// What a connection is busy with.
+pub(super) enum Role {
+    /// Waits for a request or reads its head.
+    Reading,
+    /// Reads the short body of a request.
+    Body(Box<(Result<Route, Refusal>, Vec<u8>)>),
+    /// Reads a producer's events.
+    Push(Box<PushBody>),
+    /// The request is here, the answer needs something else first.
+    Waiting(Wait),
+    /// Follows a run.
+    Observer(Box<Observer>),
+    /// Follows the event bus.
+    Bus(bus::Seat),
+    /// Follows what the producer of a run is told.
+    Control(RunId),
+    /// The answer is complete; when it is written, the next request is read.
+    Answered,
+    /// The answer is complete; when it is written, the connection is closed.
+    Closing(Close),
+    /// The shell was told to close it.
+    Gone,
+}
+
+/// What an answer waits for.
+pub(super) enum Wait {
+    /// A run of the chat, until then.
+    Run(Box<Live>, u64),
+    /// The end of the chat's finalization.
+    Start(ChatId),
+    /// The outcome of the run's commit.
+    Outcome(RunId),
+    /// The store.
+    Store(Ticket),
+}
+
+impl Conn {
+    fn new(generation: u32, now_ms: u64) -> Conn {
+        Conn {
+            generation,
+            requests: Requests::new(),
+            pending: Vec::new(),
+            out: Outbound::default(),
+            role: Role::Reading,
+            version: Version::Http11,
+            keep_alive: true,
+            head_only: false,
+            chunked: false,
+            half_closed: false,
+            dirty: false,
+            blocked: false,
+            stall: None,
+            used_ms: now_ms,
+            request_ms: None,
+            armed_ms: u64::MAX,
+        }
+    }
+
+    pub(super) fn id(&self, slot: usize) -> ConnId {
+        ConnId { slot: u32::try_from(slot).expect("slots come as u32"), generation: self.generation }
+    }
+
+    /// Whether its answer is a stream that stays open.
+    fn streams(&self) -> bool {
+        matches!(self.role, Role::Observer(_) | Role::Bus(_) | Role::Control(_))
+    }
+
+    /// When it has to be looked at.
+    fn due(&self) -> Option<u64> {
+        let stall = self.stall.map(|(since, _)| since + limits::STALL_MS);
+        let role = match &self.role {
+            Role::Reading => match self.request_ms {
+                Some(since) => Some(since + limits::REQUEST_MS),
+                None => Some(self.used_ms + limits::IDLE_MS),
+            },
+            Role::Body(_) => self.request_ms.map(|since| since + limits::REQUEST_MS),
+            Role::Observer(_) | Role::Bus(_) | Role::Control(_) => Some(self.used_ms + limits::KEEP_ALIVE_MS),
+            Role::Waiting(Wait::Run(_, until)) => Some(*until),
+            Role::Waiting(Wait::Start(_) | Wait::Outcome(_) | Wait::Store(_)) => None,
+            Role::Push(_) | Role::Answered | Role::Closing(_) | Role::Gone => None,
+        };
+        [stall, role].into_iter().flatten().min()
+    }
+
+    /// Takes note of a write: what was taken, and whether more is waiting.
+    pub(super) fn note_sent(&mut self, now_ms: u64, bytes: u64, waiting: bool) {
+        if bytes > 0 {
+            self.used_ms = now_ms;
+        }
+        self.stall = match (waiting, self.stall) {
+            (false, _) => None,
+            (true, None) => Some((now_ms, 0)),
+            (true, Some((since, taken))) => Some((since, taken + bytes)),
+        };
+    }
+}
+
+impl Engine {
+    pub(super) fn opened(&mut self, id: ConnId) {
+        let slot = id.slot as usize;
+        if self.conns.len() <= slot {
+            self.conns.resize_with(slot + 1, || None);
+        }
+        debug_assert!(
+            self.conns[slot].is_none(),
+            "the shell uses a slot again only when its connection is gone"
+        );
+        self.conns[slot] = Some(Box::new(Conn::new(id.generation, self.now.mono_ms)));
+        self.conns_len += 1;
+        if self.stopping {
+            return self.close(id, Close::Linger);
+        }
+        self.arm(id);
+    }
+
+    pub(super) fn received(&mut self, id: ConnId, bytes: &[u8]) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        if !conn.pending.is_empty() {
+            conn.pending.extend_from_slice(bytes);
+            return;
+        }
+        self.feed(id, bytes);
+    }
+
+    /// Takes bytes through the request machine until they are used up or a request has to be answered first.
+    fn feed(&mut self, id: ConnId, mut bytes: &[u8]) {
+        loop {
+            let now_ms = self.now.mono_ms;
+            let Some(conn) = self.conn_mut(id) else { return };
+            match conn.role {
+                Role::Reading | Role::Body(_) | Role::Push(_) => {}
+                Role::Closing(_) | Role::Gone => return,
+                Role::Waiting(_) | Role::Observer(_) | Role::Bus(_) | Role::Control(_) | Role::Answered => {
+                    conn.pending.extend_from_slice(bytes);
+                    return;
+                }
+            }
+            let step = conn.requests.next(bytes);
+            let (taken, step) = match step {
+                Ok(step) => step,
+                Err(reject) => {
+                    let refusal = Refusal::new(reject.status, reject.code, reject.message);
+                    return self.break_off(id, refusal);
+                }
+            };
+            bytes = &bytes[taken..];
+            match step {
+                Step::NeedMore => {
+                    if conn.requests.mid_request() && conn.request_ms.is_none() {
+                        conn.request_ms = Some(now_ms);
+                    }
+                    return self.arm(id);
+                }
+                Step::Head(head) => {
+                    conn.request_ms.get_or_insert(now_ms);
+                    self.head(id, &head);
+                }
+                Step::Body(piece) => self.body(id, piece),
+                Step::End => self.request_complete(id),
+            }
+        }
+    }
+
+    fn head(&mut self, id: ConnId, head: &Head) {
+        let route = routes::route(head, &self.config.hosts);
+        let route = match route {
+            Ok(_) if self.stopping => {
+                Err(Refusal::new(503, "shutting_down", "the server is being shut down; try again later"))
+            }
+            route => route,
+        };
+        let Some(conn) = self.conn_mut(id) else { return };
+        conn.version = head.version;
+        conn.keep_alive = head.keep_alive && !conn.half_closed;
+        conn.head_only = head.method == Method::Head;
+        conn.chunked = false;
+        conn.requests.set_body_max(limits::REQUEST_BODY_BYTES_MAX);
+        let has_body = head.body != BodyFraming::None;
+        match route {
+            Err(refusal) if has_body => return self.refuse_and_close(id, &refusal),
+            Ok(Route::Append { run, from_seq, format }) => {
+                conn.requests.set_body_max(u64::MAX);
+                self.begin_append(id, run, from_seq, format);
+            }
+            Ok(Route::Stream { chat, start, format }) => {
+                conn.requests.set_body_max(u64::MAX);
+                self.begin_stream(id, chat, start, format);
+            }
+            route => conn.role = Role::Body(Box::new((route, Vec::new()))),
+        }
+        if let Some(conn) = self.conn_mut(id)
+            && head.expect_continue
+            && has_body
+            && matches!(conn.role, Role::Body(_) | Role::Push(_) | Role::Waiting(_))
+        {
+            conn.out.tail().extend_from_slice(CONTINUE);
+            self.mark(id);
+        }
+    }
+
+    fn body(&mut self, id: ConnId, piece: &[u8]) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        match &mut conn.role {
+            Role::Body(body) => body.1.extend_from_slice(piece),
+            Role::Push(_) => self.push_bytes(id, piece),
+            Role::Reading
+            | Role::Waiting(_)
+            | Role::Observer(_)
+            | Role::Bus(_)
+            | Role::Control(_)
+            | Role::Answered
+            | Role::Closing(_)
+            | Role::Gone => {}
+        }
+    }
+
+    fn request_complete(&mut self, id: ConnId) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        conn.request_ms = None;
+        match std::mem::replace(&mut conn.role, Role::Answered) {
+            Role::Body(body) => {
+                let (route, bytes) = *body;
+                match route {
+                    Ok(route) => self.dispatch(id, route, &bytes),
+                    Err(refusal) => self.refuse(id, &refusal),
+                }
+            }
+            Role::Push(body) => self.push_end(id, *body),
+            // Already answered: what was left of its body was read and dropped.
+            other @ (Role::Reading
+            | Role::Waiting(_)
+            | Role::Observer(_)
+            | Role::Bus(_)
+            | Role::Control(_)
+            | Role::Answered
+            | Role::Closing(_)
+            | Role::Gone) => conn.role = other,
+        }
+        self.arm(id);
+    }
+
+    fn dispatch(&mut self, id: ConnId, route: Route, body: &[u8]) {
+        let done = match route {
+            Route::LiveBody => match crate::wire::request::live(body) {
+                Ok(live) => {
+                    self.observe(id, live);
+                    Ok(())
+                }
+                Err(bad) => Err(bad.into()),
+            },
+            Route::Live(live) => {
+                self.observe(id, live);
+                Ok(())
+            }
+            Route::Bus { chunks } => {
+                self.subscribe(id, chunks);
+                Ok(())
+            }
+            Route::Start { chat } => self.start_requested(id, chat, body),
+            Route::RunState { run } => self.run_state(id, run),
+            Route::Control { run } => self.control(id, run),
+            Route::Finish { run } => self.finish_requested(id, run, body),
+            Route::Chats { after } => {
+                self.list_chats(id, after);
+                Ok(())
+            }
+            Route::Chat { chat, after_turn } => {
+                self.read_chat(id, chat, after_turn);
+                Ok(())
+            }
+            Route::Delete { chat } => {
+                self.delete_chat(id, chat);
+                Ok(())
+            }
+            Route::Health => {
+                self.answer(id, 200, &crate::wire::reply::health());
+                Ok(())
+            }
+            Route::Methods(methods) => {
+                self.answer_methods(id, methods);
+                Ok(())
+            }
+            Route::Append { .. } | Route::Stream { .. } => unreachable!("these begin with their head"),
+        };
+        if let Err(refusal) = done {
+            self.refuse(id, &refusal);
+        }
+    }
+
+    /// The client sends nothing more: what it was sending is broken off, what it is being sent goes on.
+    pub(super) fn half_closed(&mut self, id: ConnId) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        conn.half_closed = true;
+        conn.keep_alive = false;
+        match &conn.role {
+            Role::Reading => {
+                if conn.out.is_empty() {
+                    self.close(id, Close::Linger);
+                }
+            }
+            Role::Body(_) | Role::Push(_) => {
+                let message = "the connection ended before the body was complete";
+                self.break_off(id, Refusal::new(400, "incomplete_body", message));
+            }
+            Role::Waiting(Wait::Run(..)) => self.stop_waiting(id),
+            Role::Waiting(_)
+            | Role::Observer(_)
+            | Role::Bus(_)
+            | Role::Control(_)
+            | Role::Answered
+            | Role::Closing(_)
+            | Role::Gone => {}
+        }
+    }
+
+    /// The request being read can't be completed: tell its producer's run, answer, close.
+    fn break_off(&mut self, id: ConnId, refusal: Refusal) {
+        self.leave(id);
+        self.refuse_and_close(id, &refusal);
+    }
+
+    pub(super) fn closed(&mut self, id: ConnId) {
+        if self.conn(id).is_none() {
+            return;
+        }
+        self.leave(id);
+        if let Some(conn) = self.conns.get_mut(id.slot as usize).and_then(Option::take) {
+            self.conns_len -= 1;
+            self.timers.unset(conn.armed_ms, Timer::Conn(id));
+        }
+    }
+
+    /// Takes a connection out of whatever it takes part in.
+    pub(super) fn leave(&mut self, id: ConnId) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        match std::mem::replace(&mut conn.role, Role::Answered) {
+            Role::Push(body) => self.push_broken(id, &body),
+            Role::Observer(observer) => self.unobserve(&observer),
+            Role::Bus(seat) => self.unsubscribe(id, seat),
+            Role::Control(run) => self.control_left(id, run),
+            Role::Waiting(Wait::Run(live, _)) => self.forget_waiter(id, &live.chat),
+            Role::Waiting(Wait::Start(chat)) => self.forget_starter(id, &chat),
+            Role::Waiting(Wait::Outcome(run)) => self.forget_outcome(id, run),
+            Role::Waiting(Wait::Store(ticket)) => self.forget_question(ticket),
+            Role::Reading | Role::Body(_) | Role::Answered | Role::Closing(_) | Role::Gone => {}
+        }
+    }
+
+    /// Everything of an answer is written: close, or read the next request.
+    pub(super) fn answer_written(&mut self, id: ConnId) {
+        let now_ms = self.now.mono_ms;
+        let Some(conn) = self.conn_mut(id) else { return };
+        match conn.role {
+            Role::Closing(how) => self.close(id, how),
+            Role::Answered if !conn.keep_alive => self.close(id, Close::Linger),
+            Role::Answered => {
+                conn.role = Role::Reading;
+                conn.used_ms = now_ms;
+                let pending = std::mem::take(&mut conn.pending);
+                if pending.len() >= limits::PIPELINE_BYTES_MAX {
+                    self.output(Output::Resume(id));
+                }
+                self.feed(id, &pending);
+            }
+            Role::Reading if conn.half_closed => self.close(id, Close::Linger),
+            Role::Reading
+            | Role::Body(_)
+            | Role::Push(_)
+            | Role::Waiting(_)
+            | Role::Observer(_)
+            | Role::Bus(_)
+            | Role::Control(_)
+            | Role::Gone => {}
+        }
+    }
+
+    /// Bytes that came while a request waited are taken now.
+    pub(super) fn take_pending(&mut self, id: ConnId) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        let pending = std::mem::take(&mut conn.pending);
+        if pending.len() >= limits::PIPELINE_BYTES_MAX {
+            self.output(Output::Resume(id));
+        }
+        self.feed(id, &pending);
+    }
+
+    /// Closes a connection; the shell answers with [`crate::engine::Input::Closed`].
+    pub(super) fn close(&mut self, id: ConnId, how: Close) {
+        self.leave(id);
+        if let Some(conn) = self.conn_mut(id) {
+            if matches!(how, Close::Reset) {
+                conn.out.clear();
+            }
+            conn.pending = Vec::new();
+            conn.role = Role::Gone;
+            self.output(Output::Close(id, how));
+        }
+    }
+
+    /// Sets the connection's timer if it has to be looked at earlier than it would be.
+    pub(super) fn arm(&mut self, id: ConnId) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        let Some(due) = conn.due() else { return };
+        if due < conn.armed_ms {
+            let before = std::mem::replace(&mut conn.armed_ms, due);
+            self.timers.unset(before, Timer::Conn(id));
+            self.timers.set(due, Timer::Conn(id));
+        }
+    }
+
+    pub(super) fn conn_due(&mut self, id: ConnId) {
+        let now_ms = self.now.mono_ms;
+        let Some(conn) = self.conn_mut(id) else { return };
+        conn.armed_ms = u64::MAX;
+        if conn.due().is_some_and(|due| due <= now_ms) {
+            self.overdue(id);
+        }
+        self.arm(id);
+    }
+
+    fn overdue(&mut self, id: ConnId) {
+        let now_ms = self.now.mono_ms;
+        let Some(conn) = self.conn_mut(id) else { return };
+        if let Some((since, taken)) = conn.stall
+            && since + limits::STALL_MS <= now_ms
+        {
+            if taken < limits::STALL_BYTES_MIN {
+                return self.close(id, Close::Reset);
+            }
+            conn.stall = Some((now_ms, 0));
+            return;
+        }
+        match &conn.role {
+            Role::Reading if conn.request_ms.is_none() => self.close(id, Close::Linger),
+            Role::Reading | Role::Body(_) => {
+                let message = "the request did not arrive in time; send it in one go";
+                self.break_off(id, Refusal::new(408, "request_timeout", message));
+            }
+            Role::Waiting(Wait::Run(..)) => self.stop_waiting(id),
+            Role::Observer(_) | Role::Bus(_) | Role::Control(_) => self.keep_alive(id),
+            Role::Push(_) | Role::Waiting(_) | Role::Answered | Role::Closing(_) | Role::Gone => {}
+        }
+    }
+
+    fn keep_alive(&mut self, id: ConnId) {
+        let now_ms = self.now.mono_ms;
+        let Some(conn) = self.conn_mut(id) else { return };
+        conn.used_ms = now_ms;
+        if conn.streams() && conn.out.is_empty() && !conn.blocked {
+            crate::wire::frame::message(&[KEEP_ALIVE], conn.chunked, conn.out.tail());
+            self.mark(id);
+        }
+    }
+
+    /// A server that is to stop: idle connections are closed, the others when they are answered.
+    pub(super) fn wind_up(&mut self, id: ConnId) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        conn.keep_alive = false;
+        match conn.role {
+            Role::Reading if conn.out.is_empty() => self.close(id, Close::Linger),
+            Role::Bus(_) | Role::Control(_) => self.end_stream(id),
+            Role::Reading
+            | Role::Body(_)
+            | Role::Push(_)
+            | Role::Waiting(_)
+            | Role::Observer(_)
+            | Role::Answered
+            | Role::Closing(_)
+            | Role::Gone => {}
+        }
+    }
+}
