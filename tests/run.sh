@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Installs what the tests need and runs them all; what is installed already is left alone.
+#
+#   tests/run.sh            everything
+#   tests/run.sh ARGS…      the set-up, then `cargo test --locked ARGS…`, for example: tests/run.sh --test simulator seed
+#
+# Needs rustup, Node 20 or newer, and a Debian or Ubuntu whose apt can fetch what else is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'tests/run.sh: %s\n' "$*" >&2; exit 1; }
+
+install_system_packages() {
+    local missing=()
+    command -v cc >/dev/null || missing+=(build-essential)
+    command -v python3 >/dev/null || missing+=(python3)
+    python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null || fail "please install: ${missing[*]}"
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    say "Installing ${missing[*]}"
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# A stamp holds the checksum of what an installation was made from; it is written last.
+is_current() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+
+install_oracle() {
+    local sum stamp=tests/oracle/node_modules/.installed-from
+    command -v npm >/dev/null || fail "npm is missing: install Node 20 or newer"
+    node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
+        fail "Node $(node --version) is too old: install 20 or newer"
+    sum=$(cat tests/oracle/package.json tests/oracle/package-lock.json | sha256sum | cut -d' ' -f1)
+    is_current "$stamp" "$sum" && return 0
+    say "Installing the oracle's packages (tests/oracle/node_modules)"
+    (cd tests/oracle && npm ci --no-audit --no-fund)
+    printf '%s' "$sum" >"$stamp"
+}
+
+install_agent() {
+    local sum stamp=tests/.venv/installed-from
+    sum=$({ python3 --version; cat tests/agents/requirements.txt; } | sha256sum | cut -d' ' -f1)
+    is_current "$stamp" "$sum" && return 0
+    say "Installing the agent's packages (tests/.venv)"
+    python3 -m venv --clear tests/.venv
+    tests/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/agents/requirements.txt
+    printf '%s' "$sum" >"$stamp"
+}
+
+# Every integration test but the simulator, which has a profile of its own.
+ordinary_tests() {
+    local file name
+    for file in tests/*.rs tests/*/main.rs; do
+        [ -f "$file" ] || continue
+        name=${file#tests/}
+        name=${name%.rs}
+        name=${name%/main}
+        [ "$name" = simulator ] || printf -- '--test\n%s\n' "$name"
+    done
+}
+
+install_system_packages
+command -v cargo >/dev/null || fail "cargo is missing: install rustup, https://rustup.rs"
+install_oracle
+install_agent
+
+if [ $# -gt 0 ]; then
+    say "cargo test --locked $*"
+    exec cargo test --locked "$@"
+fi
+
+mapfile -t targets < <(ordinary_tests)
+say "Unit and integration tests"
+cargo test --locked --lib --bins "${targets[@]}"
+say "Documentation tests"
+cargo test --locked --doc
+if [ -f tests/simulator.rs ] || [ -f tests/simulator/main.rs ]; then
+    say "Simulator"
+    cargo test --locked --profile sim --test simulator
+fi
+say "All tests passed"
