@@ -10,3 +10,5 @@
 pub mod limits;
 pub mod proto;
 pub mod rope;
+pub mod store;
+pub mod wire;
