@@ -436,6 +436,10 @@ fn a_deleted_chat_leaves_no_byte_behind() {
     assert!(holds(secret));
     store.submit(delete(secret, None)).unwrap();
     assert_eq!(words(answers.recv().unwrap()), "deleted");
+    // The log is emptied behind the answer, and before the next one.
+    store.submit(commit(3, "kept chat")).unwrap();
+    assert_eq!(words(answers.recv().unwrap()), "3 skipped");
+    assert!(!holds(secret));
     store.close();
     assert!(!holds(secret));
     assert!(holds("kept chat"));

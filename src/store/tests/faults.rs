@@ -2,6 +2,7 @@
 
 use super::*;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_full_disk_fails_what_does_not_fit_and_nothing_else() {
@@ -72,6 +73,19 @@ fn a_locked_database_fails_commits_but_not_what_only_reads() {
 }
 
 #[test]
+fn a_group_waits_for_a_lock_once() {
+    static WAITS: AtomicUsize = AtomicUsize::new(0);
+    let dir = Dir::new("waits");
+    let mut bench = Bench::new(DbPath::File(dir.file()));
+    let wait = |_| WAITS.fetch_add(1, Ordering::Relaxed) > usize::MAX / 2;
+    bench.writer.db.busy_handler(Some(wait)).unwrap();
+    let other = Connection::open(dir.file()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    assert_eq!(bench.group((0..100).map(|number| commit(number, "c")).collect()).len(), 100);
+    assert_eq!(WAITS.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn a_start_that_could_not_be_read_fails_its_commit() {
     let mut bench = Bench::new(DbPath::Memory);
     bench.sql("ALTER TABLE chats RENAME TO elsewhere");
@@ -85,8 +99,9 @@ fn a_start_that_could_not_be_read_fails_its_commit() {
 fn a_job_that_panics_fails_alone() {
     let mut bench = Bench::new(DbPath::Memory);
     bench.writer.sabotaged = Some(run(2));
-    let jobs =
-        vec![begin(1, "c"), begin(2, "d"), begin(3, "e"), commit(1, "c"), commit(2, "d"), commit(3, "e")];
+    // What began earlier must still be known after the group was rolled back.
+    bench.group(vec![begin(1, "c"), begin(2, "d"), begin(3, "e")]);
+    let jobs = vec![commit(1, "c"), commit(2, "d"), commit(3, "e")];
     assert_eq!(bench.group(jobs), ["1 committed", "2 failed", "3 committed"]);
     assert_eq!(recorded(&bench), ["1 committed - c", "2 failed panic d", "3 committed - e", "turns 2"]);
 }

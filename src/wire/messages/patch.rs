@@ -248,10 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_doubles_and_doubles_is_refused() {
-        let copies: Vec<String> =
-            (0..64).map(|n| format!(r#"{{"op":"copy","from":"","path":"/x{n}"}}"#)).collect();
-        check(r#"{"text":"0123456789"}"#, &format!("[{}]", copies.join(",")), "");
+    fn a_patch_that_multiplies_what_it_copies_is_refused() {
+        let copies = |from: &str, count: usize| {
+            let all: Vec<String> =
+                (0..count).map(|n| format!(r#"{{"op":"copy","from":"{from}","path":"/x{n}"}}"#)).collect();
+            format!("[{}]", all.join(","))
+        };
+        check(r#"{"text":"0123456789"}"#, &copies("", 64), "");
+        let mebibyte = "x".repeat(1 << 20);
+        check(&format!(r#"{{"text":"{mebibyte}"}}"#), &copies("/text", 64), "");
     }
 
     #[test]
