@@ -12,4 +12,5 @@ pub mod http;
 pub mod limits;
 pub mod proto;
 pub mod rope;
+pub mod store;
 pub mod wire;

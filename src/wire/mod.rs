@@ -8,7 +8,9 @@
 pub mod body;
 pub mod event;
 pub mod frame;
+pub mod history;
 pub mod json;
+pub mod messages;
 pub mod reply;
 pub mod request;
 pub mod snapshot;

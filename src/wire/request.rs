@@ -133,16 +133,16 @@ pub fn from_seq(value: Option<&str>) -> Result<Option<u64>, BadRequest> {
     }
 }
 
-/// Reads the page mark of `GET /chats`: `after_ms` and `after_chat` as the page before gave them.
+/// Reads the page mark of `GET /chats`: `after_changed_ms` and `after_chat_id` as the page before gave them.
 pub fn chats_page(query: &[(String, String)]) -> Result<Option<PageMark>, BadRequest> {
     let value = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    match (query_number("after_ms", value("after_ms"))?, value("after_chat")) {
+    match (query_number("after_changed_ms", value("after_changed_ms"))?, value("after_chat_id")) {
         (None, None) => Ok(None),
         (Some(changed_wall_ms), Some(chat)) => {
             let chat = chat_id(&Value::String(chat.to_string()))?;
             Ok(Some(PageMark { changed_wall_ms, chat }))
         }
-        _ => Err(bad("a further page needs both \"after_ms\" and \"after_chat\"")),
+        _ => Err(bad("a further page needs both \"after_changed_ms\" and \"after_chat_id\"")),
     }
 }
 
