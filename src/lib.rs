@@ -10,7 +10,13 @@
 pub mod engine;
 pub mod http;
 pub mod limits;
+pub mod producer;
 pub mod proto;
+pub mod reactor;
 pub mod rope;
+pub mod server;
 pub mod store;
 pub mod wire;
+pub mod workers;
+
+pub use server::{Server, ServerConfig, StartError};

@@ -52,14 +52,15 @@ impl SnapshotJob {
 impl Snapshot {
     /// The pieces to send, in order, in the given form.
     pub fn pieces(&self, form: Form) -> Vec<Arc<Vec<u8>>> {
+        if self.legacy && self.body_bytes == 0 {
+            // No event, no message; and an empty chunk would end the body.
+            return Vec::new();
+        }
         let (head, tail) = self.envelope(form);
         let mut pieces = Vec::with_capacity(self.body.len() + 2);
-        let empty = self.legacy && self.body_bytes == 0;
-        if !empty {
-            pieces.push(Arc::new(head));
-            pieces.extend(self.body.iter().filter(|piece| !piece.is_empty()).cloned());
-            pieces.push(Arc::new(tail));
-        }
+        pieces.push(Arc::new(head));
+        pieces.extend(self.body.iter().cloned());
+        pieces.push(Arc::new(tail));
         pieces.retain(|piece| !piece.is_empty());
         pieces
     }
