@@ -221,7 +221,7 @@ impl Engine {
         };
         let Some(conn) = self.conn_mut(id) else { return };
         conn.version = head.version;
-        conn.keep_alive = head.keep_alive && !conn.half_closed;
+        conn.keep_alive = head.keep_alive;
         conn.head_only = head.method == Method::Head;
         conn.chunked = false;
         conn.requests.set_body_max(limits::REQUEST_BODY_BYTES_MAX);
@@ -341,7 +341,6 @@ impl Engine {
     pub(super) fn half_closed(&mut self, id: ConnId) {
         let Some(conn) = self.conn_mut(id) else { return };
         conn.half_closed = true;
-        conn.keep_alive = false;
         match &conn.role {
             Role::Reading => {
                 if conn.out.is_empty() {
@@ -406,11 +405,7 @@ impl Engine {
             Role::Answered => {
                 conn.role = Role::Reading;
                 conn.used_ms = now_ms;
-                let pending = std::mem::take(&mut conn.pending);
-                if pending.len() >= limits::PIPELINE_BYTES_MAX {
-                    self.output(Output::Resume(id));
-                }
-                self.feed(id, &pending);
+                self.take_pending(id);
             }
             Role::Reading if conn.half_closed => self.close(id, Close::Linger),
             Role::Reading
@@ -432,6 +427,11 @@ impl Engine {
             self.output(Output::Resume(id));
         }
         self.feed(id, &pending);
+        let Some(conn) = self.conn(id) else { return };
+        if conn.half_closed && matches!(conn.role, Role::Reading | Role::Body(_) | Role::Push(_)) {
+            // The end came while these bytes waited.
+            self.half_closed(id);
+        }
     }
 
     /// Closes a connection; the shell answers with [`crate::engine::Input::Closed`].

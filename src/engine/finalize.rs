@@ -126,6 +126,14 @@ impl Engine {
         }
     }
 
+    /// The run's chat is deleted: its commit is not wanted any more.
+    pub(super) fn withdraw(&mut self, run: RunId) {
+        if let Some(pending) = self.commits.get_mut(&run) {
+            pending.until_ms = None;
+            self.output(Output::Withdraw(run));
+        }
+    }
+
     fn conclude(&mut self, run: RunId, pending: Pending, persisted: bool) {
         if let Some(key) = self.registry.of_id(run)
             && self.registry.run(key).state == State::Finalizing

@@ -36,7 +36,7 @@ impl Engine {
                     cut = Some(run);
                 }
                 State::Finalizing => {
-                    self.output(Output::Withdraw(run));
+                    self.withdraw(run);
                     self.cut_off(key, Cause::Deleted);
                 }
                 State::Over(_) => {
@@ -82,13 +82,14 @@ impl Engine {
     }
 
     pub(super) fn forget_question(&mut self, ticket: Ticket) {
-        self.questions.remove(&ticket);
+        self.question_answered(ticket);
     }
 
     fn ask(&mut self, id: ConnId) -> Ticket {
         let ticket = self.ticket();
-        self.questions.insert(ticket, id);
-        self.timers.set(self.now.mono_ms + HISTORY_MS, Timer::Question(ticket));
+        let until_ms = self.now.mono_ms + HISTORY_MS;
+        self.questions.insert(ticket, (id, until_ms));
+        self.timers.set(until_ms, Timer::Question(ticket));
         if let Some(conn) = self.conn_mut(id) {
             conn.role = Role::Waiting(Wait::Store(ticket));
         }
@@ -96,7 +97,9 @@ impl Engine {
     }
 
     fn question_answered(&mut self, ticket: Ticket) -> Option<ConnId> {
-        self.questions.remove(&ticket)
+        let (id, until_ms) = self.questions.remove(&ticket)?;
+        self.timers.unset(until_ms, Timer::Question(ticket));
+        Some(id)
     }
 
     fn store_failed(&mut self, id: ConnId) {

@@ -122,8 +122,8 @@ pub struct Engine {
     starters: BTreeMap<ChatId, VecDeque<produce::Starter>>,
     /// Runs of the snapshot jobs under way.
     jobs: BTreeMap<Ticket, RunKey>,
-    /// Requests that wait for the store's answer to a question.
-    questions: BTreeMap<Ticket, ConnId>,
+    /// Requests that wait for the store's answer to a question, until then.
+    questions: BTreeMap<Ticket, (ConnId, u64)>,
     bus: Bus,
     timers: Timers,
     outputs: VecDeque<Output>,

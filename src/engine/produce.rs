@@ -30,6 +30,8 @@ pub(super) struct Producer {
     broken_ms: Option<u64>,
     /// When there was last a body or a control stream.
     quiet_ms: u64,
+    /// When its timer is set.
+    armed_ms: u64,
 }
 
 /// A body of events being read.
@@ -199,8 +201,14 @@ impl Engine {
             Who::Local(local) => Some(local),
             Who::Push(_) | Who::Stream(..) => None,
         };
-        let producer =
-            Producer { body: None, control: None, local, broken_ms: None, quiet_ms: self.now.mono_ms };
+        let producer = Producer {
+            body: None,
+            control: None,
+            local,
+            broken_ms: None,
+            quiet_ms: self.now.mono_ms,
+            armed_ms: u64::MAX,
+        };
         self.producers.insert(id, producer);
         self.output(Output::Store(Job::Begin { run: id, chat: chat.clone() }));
         self.publish_started(key);
@@ -528,7 +536,12 @@ impl Engine {
 
     /// Sets the run's timer for the next deadline of its producer.
     pub(super) fn arm_run(&mut self, run: RunId) {
-        if let Some(due) = self.producers.get(&run).and_then(Producer::due) {
+        let Some(producer) = self.producers.get_mut(&run) else { return };
+        if let Some(due) = producer.due()
+            && due < producer.armed_ms
+        {
+            let before = std::mem::replace(&mut producer.armed_ms, due);
+            self.timers.unset(before, Timer::Run(run));
             self.timers.set(due, Timer::Run(run));
         }
     }
@@ -537,8 +550,9 @@ impl Engine {
     pub(super) fn run_due(&mut self, run: RunId) {
         self.commit_due(run);
         let now_ms = self.now.mono_ms;
-        let Some(producer) = self.producers.get(&run) else { return };
         let Some(key) = self.registry.of_id(run) else { return };
+        let Some(producer) = self.producers.get_mut(&run) else { return };
+        producer.armed_ms = u64::MAX;
         match producer.due() {
             Some(due) if due <= now_ms => match producer.broken_ms {
                 Some(_) => self.end_producer(key, Ending::Broken, "producer_lost", LOST),

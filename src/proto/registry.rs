@@ -165,15 +165,6 @@ impl<S> Registry<S> {
         self.runs.is_empty()
     }
 
-    /// Corrects how a run that is gone ended: its commit was under way when it was replaced.
-    pub fn settle(&mut self, id: RunId, persisted: bool) {
-        if let Some(Tombstone { state: State::Over(End { persisted: known, .. }), .. }) =
-            self.tombstones.get_mut(&id)
-        {
-            *known = persisted;
-        }
-    }
-
     fn bury(&mut self, id: RunId, stone: Tombstone) {
         self.tombstones.insert(id, stone);
         self.tombstone_order.push_back(id);

@@ -210,6 +210,7 @@ impl Sockets {
             return self.doom(id);
         }
         socket.lingering = Some(0);
+        socket.paused = false;
         self.lingering.push_back((now_ms + LINGER_MS, id));
         self.mark_ready(id);
     }
