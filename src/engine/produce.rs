@@ -514,6 +514,7 @@ impl Engine {
     /// The run takes no more events: its producer is told, and why.
     pub(super) fn dismiss_producer(&mut self, run: RunId, state: State, cancel: Option<&str>) {
         let Some(producer) = self.producers.remove(&run) else { return };
+        self.timers.unset(producer.armed_ms, Timer::Run(run));
         if let Some(body) = producer.body {
             self.answer_and_close(body, 409, &run_over(state));
         }

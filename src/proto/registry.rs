@@ -7,7 +7,7 @@ use slab::Slab;
 
 use crate::limits::TOMBSTONES_MAX;
 use crate::proto::id::{ChatId, RunId, Seq};
-use crate::proto::run::{End, Run, State};
+use crate::proto::run::{Run, State};
 
 /// A run's place in the registry, valid until the run is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,7 +182,7 @@ mod tests {
     use crate::proto::accumulator::Punctuation;
     use crate::proto::history::Trigger;
     use crate::proto::id::Now;
-    use crate::proto::run::Cause;
+    use crate::proto::run::{Cause, End};
 
     static NONE: Punctuation = Punctuation {
         separator: b"",
