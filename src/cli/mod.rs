@@ -1,6 +1,8 @@
 //! The command line: one module for each subcommand.
 
 mod demo;
+mod observe;
+mod push;
 mod serve;
 
 use std::fmt::Display;
@@ -8,6 +10,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use rejoin::proto::id::ChatId;
+
+/// Where `serve` listens unless it is told otherwise.
+const SERVER: &str = "http://127.0.0.1:8787";
 
 /// Keeps the output of AI agents alive between the agent and its reader.
 #[derive(Debug, Parser)]
@@ -23,6 +30,10 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run the server with a scripted agent inside, to see what it does
     Demo(serve::ServeArgs),
+    /// Read a chat's run along, through every lost connection
+    Observe(observe::ObserveArgs),
+    /// Write the events on standard input to a chat, through every lost connection
+    Push(push::PushArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -30,6 +41,8 @@ pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args, |_| ()),
         Command::Demo(args) => demo::demo(&args),
+        Command::Observe(args) => observe::observe(&args),
+        Command::Push(args) => push::push(&args),
     }
 }
 
@@ -39,8 +52,18 @@ fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
+/// Prints a line on standard error.
+fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Says what is wrong on standard error.
 fn fail(error: &dyn Display) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "rejoin: {error}");
     ExitCode::FAILURE
+}
+
+fn chat_id(text: &str) -> Result<ChatId, String> {
+    ChatId::parse(text)
+        .ok_or_else(|| "a chat id has 1 to 256 bytes of UTF-8 without control characters".to_owned())
 }

@@ -34,6 +34,7 @@
 //! [`frame`]s out of [`sse`].
 
 #![warn(clippy::indexing_slicing, clippy::expect_used)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, reason = "a test may panic"))]
 
 mod backlog;
 pub mod backoff;
