@@ -250,17 +250,10 @@ impl Engine {
 
     fn body(&mut self, id: ConnId, piece: &[u8]) {
         let Some(conn) = self.conn_mut(id) else { return };
-        match &mut conn.role {
-            Role::Body(body) => body.1.extend_from_slice(piece),
-            Role::Push(_) => self.push_bytes(id, piece),
-            Role::Reading
-            | Role::Waiting(_)
-            | Role::Observer(_)
-            | Role::Bus(_)
-            | Role::Control(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => {}
+        if let Role::Body(body) = &mut conn.role {
+            body.1.extend_from_slice(piece);
+        } else if matches!(conn.role, Role::Push(_)) {
+            self.push_bytes(id, piece);
         }
     }
 
@@ -341,24 +334,13 @@ impl Engine {
     pub(super) fn half_closed(&mut self, id: ConnId) {
         let Some(conn) = self.conn_mut(id) else { return };
         conn.half_closed = true;
-        match &conn.role {
-            Role::Reading => {
-                if conn.out.is_empty() {
-                    self.close(id, Close::Linger);
-                }
-            }
-            Role::Body(_) | Role::Push(_) => {
-                let message = "the connection ended before the body was complete";
-                self.break_off(id, Refusal::new(400, "incomplete_body", message));
-            }
-            Role::Waiting(Wait::Run(..)) => self.stop_waiting(id),
-            Role::Waiting(_)
-            | Role::Observer(_)
-            | Role::Bus(_)
-            | Role::Control(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => {}
+        if matches!(conn.role, Role::Reading) && conn.out.is_empty() {
+            self.close(id, Close::Linger);
+        } else if matches!(conn.role, Role::Body(_) | Role::Push(_)) {
+            let message = "the connection ended before the body was complete";
+            self.break_off(id, Refusal::new(400, "incomplete_body", message));
+        } else if matches!(conn.role, Role::Waiting(Wait::Run(..))) {
+            self.stop_waiting(id);
         }
     }
 
@@ -506,17 +488,10 @@ impl Engine {
     pub(super) fn wind_up(&mut self, id: ConnId) {
         let Some(conn) = self.conn_mut(id) else { return };
         conn.keep_alive = false;
-        match conn.role {
-            Role::Reading if conn.out.is_empty() => self.close(id, Close::Linger),
-            Role::Bus(_) | Role::Control(_) => self.end_stream(id),
-            Role::Reading
-            | Role::Body(_)
-            | Role::Push(_)
-            | Role::Waiting(_)
-            | Role::Observer(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => {}
+        if matches!(conn.role, Role::Reading) && conn.out.is_empty() {
+            self.close(id, Close::Linger);
+        } else if matches!(conn.role, Role::Bus(_) | Role::Control(_)) {
+            self.end_stream(id);
         }
     }
 }
