@@ -51,6 +51,7 @@ impl Engine {
     }
 
     fn answer_with(&mut self, id: ConnId, status: u16, body: &[u8], extra: &[(&str, &str)]) {
+        let wall_ms = self.now.wall_ms;
         let Some(conn) = self.conn_mut(id) else { return };
         let framing = if status == 204 { Framing::None } else { Framing::Length(body.len() as u64) };
         let head = ResponseHead {
@@ -58,6 +59,7 @@ impl Engine {
             version: conn.version,
             content_type: if status == 204 { None } else { JSON },
             framing,
+            wall_ms,
             keep_alive: conn.keep_alive,
             extra,
         };
@@ -72,6 +74,7 @@ impl Engine {
 
     /// Begins a stream; returns the form of its frames.
     pub(super) fn begin_stream_answer(&mut self, id: ConnId, flavour: Flavour) -> Form {
+        let wall_ms = self.now.wall_ms;
         let Some(conn) = self.conn_mut(id) else { return Form { flavour, chunked: false } };
         let chunked = conn.version == Version::Http11;
         conn.chunked = chunked;
@@ -81,6 +84,7 @@ impl Engine {
             version: conn.version,
             content_type: Some(CONTENT_TYPE),
             framing: if chunked { Framing::Chunked } else { Framing::UntilClose },
+            wall_ms,
             keep_alive: conn.keep_alive,
             extra: &STREAM_HEADERS,
         };

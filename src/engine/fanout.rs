@@ -9,9 +9,10 @@ use crate::engine::bus::Seat;
 use crate::engine::conn::Role;
 use crate::engine::{Engine, Rendered};
 use crate::limits::{RENDER_BYTES_PER_TURN, RENDERED_MAX, SLICES_PER_WRITE, WRITE_BYTES_PER_TURN};
-use crate::proto::id::{ConnId, Seq};
+use crate::proto::id::{ConnId, Now, Seq};
 use crate::proto::log::Rest;
 use crate::proto::registry::RunKey;
+use crate::proto::run::State;
 use crate::wire::frame::{self, Form};
 
 impl Engine {
@@ -46,53 +47,39 @@ impl Engine {
             return filled;
         }
         let free = slices.get_mut(filled..).unwrap_or_default();
-        filled
-            + match &conn.role {
-                Role::Observer(observer) if !observer.awaits => {
-                    if observer.form == Form::LOG {
-                        self.registry.run(observer.run).log.slices(observer.at, budget, free)
-                    } else if conn.out.is_empty() {
-                        self.rendered_slice(observer.run, observer.form, observer.at, free)
-                    } else {
-                        0
-                    }
-                }
-                Role::Bus(seat) if conn.chunked => self.bus.log(seat.chunks).slices(seat.at, budget, free),
-                Role::Bus(_)
-                | Role::Observer(_)
-                | Role::Reading
-                | Role::Body(_)
-                | Role::Push(_)
-                | Role::Waiting(_)
-                | Role::Control(_)
-                | Role::Answered
-                | Role::Closing(_)
-                | Role::Gone => 0,
+        let more = if let Role::Observer(observer) = &conn.role {
+            if observer.awaits {
+                0
+            } else if observer.form == Form::LOG {
+                self.registry.run(observer.run).log.slices(observer.at, budget, free)
+            } else if conn.out.is_empty() {
+                self.rendered_slice(observer.run, observer.form, observer.at, free)
+            } else {
+                0
             }
+        } else if let Role::Bus(seat) = &conn.role
+            && conn.chunked
+        {
+            self.bus.log(seat.chunks).slices(seat.at, budget, free)
+        } else {
+            0
+        };
+        filled + more
     }
 
     /// Takes note of a write of `bytes`; `blocked` says that the connection takes no more for now.
-    pub fn sent(&mut self, now: crate::proto::id::Now, id: ConnId, bytes: usize, blocked: bool) {
+    pub fn sent(&mut self, now: Now, id: ConnId, bytes: usize, blocked: bool) {
         self.now = now;
         let Some(conn) = self.conn_mut(id) else { return };
         conn.blocked = blocked;
         let beyond = conn.out.sent(bytes as u64);
-        match &conn.role {
-            Role::Observer(_) if beyond > 0 => self.advance_cursor(id, beyond),
-            Role::Bus(seat) if beyond > 0 => {
+        if beyond > 0 {
+            if let Role::Bus(seat) = &conn.role {
                 let seat = *seat;
                 self.advance_seat(id, seat, beyond);
+            } else {
+                self.advance_cursor(id, beyond);
             }
-            Role::Observer(_)
-            | Role::Bus(_)
-            | Role::Reading
-            | Role::Body(_)
-            | Role::Push(_)
-            | Role::Waiting(_)
-            | Role::Control(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => debug_assert_eq!(beyond, 0, "only streams write beyond their own bytes"),
         }
         let waiting = blocked || self.has_more(id);
         let Some(conn) = self.conn_mut(id) else { return };
@@ -155,22 +142,14 @@ impl Engine {
         if !conn.out.is_empty() {
             return true;
         }
-        match &conn.role {
-            Role::Observer(_) => self.advance_observer(id),
-            Role::Bus(seat) => {
-                let seat = *seat;
-                self.advance_subscriber(id, seat)
-            }
-            Role::Answered | Role::Closing(_) => {
-                self.answer_written(id);
-                self.conn(id).is_some_and(|conn| !conn.out.is_empty())
-            }
-            Role::Reading
-            | Role::Body(_)
-            | Role::Push(_)
-            | Role::Waiting(_)
-            | Role::Control(_)
-            | Role::Gone => false,
+        if matches!(conn.role, Role::Observer(_)) {
+            self.advance_observer(id)
+        } else if let Role::Bus(seat) = &conn.role {
+            let seat = *seat;
+            self.advance_subscriber(id, seat)
+        } else {
+            self.answer_written(id);
+            self.conn(id).is_some_and(|conn| !conn.out.is_empty())
         }
     }
 
@@ -179,21 +158,13 @@ impl Engine {
         if !conn.out.is_empty() {
             return true;
         }
-        match &conn.role {
-            Role::Observer(observer) => {
-                let run = self.registry.run(observer.run);
-                let over = matches!(run.state, crate::proto::run::State::Over(_));
-                !observer.awaits && (observer.at < run.head() || over)
-            }
-            Role::Bus(seat) => seat.at < self.bus.log(seat.chunks).head(),
-            Role::Reading
-            | Role::Body(_)
-            | Role::Push(_)
-            | Role::Waiting(_)
-            | Role::Control(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => false,
+        if let Role::Observer(observer) = &conn.role {
+            let run = self.registry.run(observer.run);
+            !observer.awaits && (observer.at < run.head() || matches!(run.state, State::Over(_)))
+        } else if let Role::Bus(seat) = &conn.role {
+            seat.at < self.bus.log(seat.chunks).head()
+        } else {
+            false
         }
     }
 

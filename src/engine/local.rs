@@ -1,7 +1,7 @@
 //! Producers in the same process: what they send, and what they are told.
 
 use crate::engine::Engine;
-use crate::engine::produce::{Starter, Who};
+use crate::engine::start::{Starter, Who};
 use crate::proto::id::{ChatId, LocalId, RunId, Seq};
 use crate::proto::parts::Ending;
 use crate::proto::run::State;

@@ -12,11 +12,14 @@ mod conn;
 mod fanout;
 mod finalize;
 mod history;
+mod intake;
 mod local;
 mod observe;
 mod outbound;
 mod produce;
+mod producer;
 mod routes;
+mod start;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,7 +40,7 @@ pub use local::{LocalInput, LocalReply};
 
 use bus::Bus;
 use conn::Conn;
-use produce::Producer;
+use producer::Producer;
 use timers::Timers;
 
 /// What can happen to the engine. Reading this enum and [`Output`] is reading the system.
@@ -119,7 +122,7 @@ pub struct Engine {
     /// Requests that wait for a run of a chat.
     waiters: BTreeMap<ChatId, BTreeSet<ConnId>>,
     /// Requests that wait for a chat's finalization to be over.
-    starters: BTreeMap<ChatId, VecDeque<produce::Starter>>,
+    starters: BTreeMap<ChatId, VecDeque<start::Starter>>,
     /// Runs of the snapshot jobs under way.
     jobs: BTreeMap<Ticket, RunKey>,
     /// Requests that wait for the store's answer to a question, until then.

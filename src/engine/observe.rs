@@ -108,33 +108,13 @@ impl Engine {
     }
 
     pub(super) fn observer(&self, id: ConnId) -> Option<&Observer> {
-        match &self.conn(id)?.role {
-            Role::Observer(observer) => Some(observer),
-            Role::Reading
-            | Role::Body(_)
-            | Role::Push(_)
-            | Role::Waiting(_)
-            | Role::Bus(_)
-            | Role::Control(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => None,
-        }
+        let Role::Observer(observer) = &self.conn(id)?.role else { return None };
+        Some(observer)
     }
 
     pub(super) fn observer_mut(&mut self, id: ConnId) -> Option<&mut Observer> {
-        match &mut self.conn_mut(id)?.role {
-            Role::Observer(observer) => Some(observer),
-            Role::Reading
-            | Role::Body(_)
-            | Role::Push(_)
-            | Role::Waiting(_)
-            | Role::Bus(_)
-            | Role::Control(_)
-            | Role::Answered
-            | Role::Closing(_)
-            | Role::Gone => None,
-        }
+        let Role::Observer(observer) = &mut self.conn_mut(id)?.role else { return None };
+        Some(observer)
     }
 
     /// The observer's cursor fell out of the window: it starts again from a snapshot, unless it has needed that too

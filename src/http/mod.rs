@@ -7,6 +7,7 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used)]
 
 mod chunked;
+mod date;
 pub mod head;
 pub mod request;
 pub mod response;

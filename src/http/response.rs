@@ -3,6 +3,7 @@
 //! What goes into a body is not known here; nor is whether the client can take what the caller chose, except that
 //! chunks for an HTTP/1.0 client are a caller's mistake.
 
+use super::date;
 use super::head::Version;
 
 /// Tells a client that waits with `Expect: 100-continue` to send its body.
@@ -38,6 +39,8 @@ pub struct ResponseHead<'a> {
     pub content_type: Option<&'a str>,
     /// Where the body ends.
     pub framing: Framing,
+    /// When the answer is made, in milliseconds since 1970.
+    pub wall_ms: u64,
     /// Whether the connection takes another request afterwards; not with `UntilClose`.
     pub keep_alive: bool,
     /// More fields, name and value. Control characters in them are blanked, so that no value can forge a field.
@@ -57,6 +60,7 @@ impl ResponseHead<'_> {
         out.push(b' ');
         out.extend_from_slice(reason(self.status).as_bytes());
         out.extend_from_slice(b"\r\n");
+        write_field(out, "Date", &date::format(self.wall_ms));
         if let Some(content_type) = self.content_type {
             write_field(out, "Content-Type", content_type);
         }
@@ -155,14 +159,18 @@ mod tests {
             version: Version::Http11,
             content_type: Some("application/json"),
             framing: Framing::Length(12),
+            wall_ms: 784_111_777_000,
             keep_alive: true,
             extra: &[],
         };
         let none = ResponseHead { status: 204, content_type: None, framing: Framing::None, ..plain };
         let old = ResponseHead { version: Version::Http10, ..plain };
         for (head, expected) in [
-            (plain, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n"),
-            (none, "HTTP/1.1 204 No Content\r\n\r\n"),
+            (
+                plain,
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n",
+            ),
+            (none, "HTTP/1.1 204 No Content\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n"),
             (
                 ResponseHead {
                     framing: Framing::Length(u64::MAX),
@@ -170,24 +178,24 @@ mod tests {
                     keep_alive: false,
                     ..plain
                 },
-                "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\n\r\n",
             ),
             (
                 ResponseHead { framing: Framing::Chunked, content_type: None, ..plain },
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nTransfer-Encoding: chunked\r\n\r\n",
             ),
             (
                 old,
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\
                  Connection: keep-alive\r\n\r\n",
             ),
             (
                 ResponseHead { framing: Framing::UntilClose, content_type: None, ..old },
-                "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n",
             ),
             (
                 ResponseHead { framing: Framing::UntilClose, content_type: None, ..plain },
-                "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n",
             ),
             (
                 ResponseHead {
@@ -195,7 +203,7 @@ mod tests {
                     extra: &[("Vary", "Origin"), ("X", "a\r\nSet-Cookie: é")],
                     ..none
                 },
-                "HTTP/1.1 299 \r\nVary: Origin\r\nX: a  Set-Cookie: é\r\n\r\n",
+                "HTTP/1.1 299 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVary: Origin\r\nX: a  Set-Cookie: é\r\n\r\n",
             ),
         ] {
             check(head, expected);

@@ -1,0 +1,164 @@
+//! Starting runs: now, after the chat's finalization, or in the place of a run that goes on.
+
+use crate::engine::conn::{Role, Wait};
+use crate::engine::produce::PushBody;
+use crate::engine::producer::Producer;
+use crate::engine::routes::Refusal;
+use crate::engine::{Engine, LocalReply, Output};
+use crate::proto::history::{Job, Trigger};
+use crate::proto::id::{ChatId, ConnId, LocalId};
+use crate::proto::run::{Run, State};
+use crate::wire::body::Format;
+use crate::wire::event::PUNCTUATION;
+use crate::wire::reply;
+use crate::wire::request::{self, Start};
+
+/// A request to start a run.
+#[derive(Debug)]
+pub(super) struct Starter {
+    pub(super) who: Who,
+    pub(super) chat: ChatId,
+    pub(super) start: Start,
+}
+
+/// Who wants to start a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Who {
+    /// A push producer that will send its events later.
+    Push(ConnId),
+    /// A push producer whose events follow in the same request.
+    Stream(ConnId, Format),
+    /// A producer in this process.
+    Local(LocalId),
+}
+
+impl Engine {
+    pub(super) fn start_requested(&mut self, id: ConnId, chat: ChatId, body: &[u8]) -> Result<(), Refusal> {
+        let start = request::start(body)?;
+        self.start(Starter { who: Who::Push(id), chat, start });
+        Ok(())
+    }
+
+    pub(super) fn begin_stream(&mut self, id: ConnId, chat: ChatId, start: Start, format: Format) {
+        self.start(Starter { who: Who::Stream(id, format), chat, start });
+    }
+
+    /// Starts a run, now or when the chat's finalization is over.
+    pub(super) fn start(&mut self, starter: Starter) {
+        self.evict();
+        if self.stopping {
+            let refusal =
+                Refusal::new(503, "shutting_down", "the server is being shut down; try again later");
+            return self.start_refused(starter.who, &refusal);
+        }
+        if self.runs_bytes >= self.config.limits.memory_bytes_max {
+            let message =
+                "the server's memory for runs is used up (--memory-max); try again when runs have ended";
+            return self.start_refused(starter.who, &Refusal::new(503, "out_of_memory", message));
+        }
+        let supersede = starter.start.supersede && starter.start.trigger != Trigger::Heartbeat;
+        match self.registry.of_chat(&starter.chat) {
+            None => self.register(starter),
+            Some(old) => match self.registry.run(old).state {
+                State::Over(_) => self.register(starter),
+                State::Registered | State::Active | State::Finalizing if supersede => {
+                    self.replace(old);
+                    self.register(starter);
+                }
+                State::Registered | State::Active => {
+                    let message =
+                        "a run of this chat is still active; wait for its end, or start with supersede";
+                    self.start_refused(starter.who, &Refusal::new(409, "already_streaming", message));
+                }
+                State::Finalizing => self.wait_for_outcome(starter),
+            },
+        }
+    }
+
+    fn wait_for_outcome(&mut self, starter: Starter) {
+        match starter.who {
+            Who::Push(id) | Who::Stream(id, _) => {
+                if let Some(conn) = self.conn_mut(id) {
+                    conn.role = Role::Waiting(Wait::Start(starter.chat.clone()));
+                }
+            }
+            Who::Local(_) => {}
+        }
+        self.starters.entry(starter.chat.clone()).or_default().push_back(starter);
+    }
+
+    /// A chat's finalization is over: who waited for it starts now, in order.
+    pub(super) fn start_waiting(&mut self, chat: &ChatId) {
+        for starter in self.starters.remove(chat).unwrap_or_default() {
+            self.start(starter);
+        }
+    }
+
+    pub(super) fn forget_starter(&mut self, id: ConnId, chat: &ChatId) {
+        let Some(waiting) = self.starters.get_mut(chat) else { return };
+        waiting.retain(|starter| match starter.who {
+            Who::Push(other) | Who::Stream(other, _) => other != id,
+            Who::Local(_) => true,
+        });
+        if waiting.is_empty() {
+            self.starters.remove(chat);
+        }
+    }
+
+    pub(super) fn start_refused(&mut self, who: Who, refusal: &Refusal) {
+        match who {
+            Who::Push(id) => self.refuse(id, refusal),
+            Who::Stream(id, _) => self.refuse_and_close(id, refusal),
+            Who::Local(id) => {
+                let message = refusal.message.clone();
+                self.output(Output::Local(id, LocalReply::Refused { code: refusal.code, message }));
+            }
+        }
+    }
+
+    /// Registers a run and lets its producer know; who waited for a run of the chat follows it from here on.
+    fn register(&mut self, starter: Starter) {
+        let Starter { who, chat, start } = starter;
+        let id = self.run_id();
+        let window = self.config.limits.window_events;
+        let run = Run::new(id, chat.clone(), start.trigger, self.now, window, &PUNCTUATION);
+        if let Some(old) = self.registry.of_chat(&chat) {
+            self.registry.forget(old);
+            self.release(old);
+        }
+        let key = self.registry.register(run);
+        self.runs_bytes += self.registry.run(key).memory_bytes();
+        let local = match who {
+            Who::Local(local) => Some(local),
+            Who::Push(_) | Who::Stream(..) => None,
+        };
+        let producer = Producer::new(local, self.now.mono_ms);
+        self.producers.insert(id, producer);
+        self.output(Output::Store(Job::Begin { run: id, chat: chat.clone() }));
+        self.publish_started(key);
+        self.attach_waiters(&chat, key);
+        match who {
+            Who::Push(conn) => self.answer(conn, 201, &reply::started(id)),
+            Who::Stream(conn, format) => {
+                let body = PushBody::of_stream(id, self.reader(format));
+                self.take_body(conn, body);
+            }
+            Who::Local(local) => {
+                self.locals.insert(local, id);
+                self.output(Output::Local(local, LocalReply::Started(id)));
+            }
+        }
+        self.arm_run(id);
+    }
+
+    /// A server that is to stop: nobody waits for a run any more.
+    pub(super) fn refuse_all_waiting(&mut self) {
+        let waiting: Vec<ConnId> = self.waiters.values().flatten().copied().collect();
+        for id in waiting {
+            self.stop_waiting(id);
+        }
+        for starter in std::mem::take(&mut self.starters).into_values().flatten() {
+            self.start(starter);
+        }
+    }
+}
