@@ -1,5 +1,7 @@
 //! Producers in the same process: `rejoin::producer`, as an embedding back end uses it.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
