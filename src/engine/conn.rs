@@ -221,6 +221,7 @@ impl Engine {
                 conn.out.clear();
             }
             conn.pending = Vec::new();
+            conn.stall = None;
             conn.role = Role::Gone;
             self.output(Output::Close(id, how));
         }

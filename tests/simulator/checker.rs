@@ -1,0 +1,210 @@
+//! The checker: what is true of each run, as an all-seeing subscriber of the event bus learns it, and what may never
+//! be seen by anybody.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model;
+
+/// What is known of a run.
+#[derive(Debug, Default)]
+struct Truth {
+    chat: String,
+    events: Vec<Value>,
+    /// `persisted` and `superseded` of its end, once that can be had.
+    end: Option<(bool, bool)>,
+}
+
+/// A claim that is looked at when the step is over, since the all-seeing subscriber may hear later than others.
+#[derive(Debug)]
+enum Claim {
+    /// Somebody's events up to this seq reduce to these.
+    Has { run: String, seq: u64, events: Vec<Value> },
+    /// The run has ended like this.
+    Ended { run: String, seq: u64, persisted: bool, superseded: bool },
+    /// A producer was told that the run reaches this seq.
+    Acknowledged { run: String, seq: u64 },
+    /// A legacy stream of the chat was complete with these.
+    Legacy { chat: String, events: Vec<Value> },
+}
+
+/// Truths, claims, and the violation that was found.
+#[derive(Debug, Default)]
+pub struct Checker {
+    runs: BTreeMap<String, Truth>,
+    /// The run that goes on in each chat, by the bus.
+    current: BTreeMap<String, String>,
+    claims: Vec<Claim>,
+    pub violation: Option<String>,
+    /// Claims looked at.
+    pub checked: u64,
+}
+
+impl Checker {
+    pub fn fail(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    pub fn require(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.fail(what());
+        }
+    }
+
+    /// A message of the bus.
+    pub fn tap(&mut self, message: &Value) {
+        let text = |name: &str| message[name].as_str().unwrap_or("").to_owned();
+        let (run, chat) = (text("run_id"), text("chat_id"));
+        match message["event"].as_str() {
+            Some("snapshot") => {
+                self.require(message["streams"] == serde_json::json!([]), || "early runs".to_owned())
+            }
+            Some("stream_started") => {
+                let before = self.current.insert(chat.clone(), run.clone());
+                self.require(before.is_none(), || format!("{run} started before {before:?} ended"));
+                self.runs.insert(run, Truth { chat, ..Truth::default() });
+            }
+            Some("chunk") => {
+                let Some(truth) = self.runs.get_mut(&run) else {
+                    return self.fail(format!("chunk of unknown {run}"));
+                };
+                let (seq, expected) = (message["seq"].as_u64(), truth.events.len() as u64 + 1);
+                let over = truth.end.is_some();
+                truth.events.push(message["data"].clone());
+                self.require(seq == Some(expected), || format!("chunk {seq:?} of {run}, not {expected}"));
+                self.require(!over, || format!("{run} got an event after its end"));
+            }
+            Some("stream_ended") => {
+                let flag = |name: &str| message[name].as_bool().unwrap_or(false);
+                let end = (flag("persisted"), flag("superseded"));
+                let ended = self.current.remove(&chat);
+                self.require(ended.as_ref() == Some(&run), || format!("{run} ended out of order"));
+                let before = self.runs.get_mut(&run).and_then(|truth| truth.end.replace(end));
+                self.require(before.is_none(), || format!("{run} ended twice"));
+            }
+            _ => self.fail(format!("odd message on the bus: {message}")),
+        }
+    }
+
+    /// The first events of a run, if it has so many.
+    pub fn prefix(&self, run: &str, seq: u64) -> Option<Vec<Value>> {
+        let events = &self.runs.get(run)?.events;
+        events.get(..usize::try_from(seq).ok()?).map(<[Value]>::to_vec)
+    }
+
+    /// Runs with their heads.
+    pub fn known(&self) -> Vec<(String, u64)> {
+        self.runs.iter().map(|(run, truth)| (run.clone(), truth.events.len() as u64)).collect()
+    }
+
+    pub fn has(&mut self, run: &str, seq: u64, events: Vec<Value>) {
+        self.claims.push(Claim::Has { run: run.to_owned(), seq, events });
+    }
+
+    pub fn ended(&mut self, run: &str, seq: u64, persisted: bool, superseded: bool) {
+        self.claims.push(Claim::Ended { run: run.to_owned(), seq, persisted, superseded });
+    }
+
+    pub fn acknowledged(&mut self, run: &str, seq: u64) {
+        self.claims.push(Claim::Acknowledged { run: run.to_owned(), seq });
+    }
+
+    pub fn legacy_complete(&mut self, chat: &str, events: Vec<Value>) {
+        self.claims.push(Claim::Legacy { chat: chat.to_owned(), events });
+    }
+
+    /// The answer to a finish.
+    pub fn finished(&mut self, body: &Value) {
+        let run = body["run_id"].as_str().unwrap_or("");
+        self.acknowledged(run, body["seq"].as_u64().unwrap_or(u64::MAX));
+    }
+
+    /// Looks at what was claimed in this step. `saved` says whether the store has told that a run is committed.
+    pub fn settle(&mut self, saved: impl Fn(&str) -> bool) {
+        for claim in std::mem::take(&mut self.claims) {
+            self.checked += 1;
+            if let Err(what) = self.judge(&claim, &saved) {
+                self.fail(format!("{what} ({claim:?})"));
+            }
+        }
+    }
+
+    fn judge(&self, claim: &Claim, saved: &impl Fn(&str) -> bool) -> Result<(), String> {
+        match claim {
+            Claim::Has { run, seq, events } => {
+                let all = self.prefix(run, *seq).ok_or("more events than the run has")?;
+                if model::compact(events) != model::compact(&all) {
+                    return Err("the state is not the run's".to_owned());
+                }
+            }
+            Claim::Ended { run, seq, persisted, superseded } => {
+                let truth = self.runs.get(run).ok_or("the end of an unknown run")?;
+                if truth.end != Some((*persisted, *superseded)) {
+                    return Err(format!("the bus says {:?}", truth.end));
+                }
+                if *seq != truth.events.len() as u64 {
+                    return Err(format!("the run has {} events", truth.events.len()));
+                }
+                if *persisted && !saved(run) {
+                    return Err("END says persisted, the store has not".to_owned());
+                }
+            }
+            Claim::Acknowledged { run, seq } => {
+                let has = self.runs.get(run).map_or(0, |truth| truth.events.len() as u64);
+                if has < *seq {
+                    return Err(format!("acknowledged, but the run has {has} events"));
+                }
+            }
+            Claim::Legacy { chat, events } => {
+                let compacted = model::compact(events);
+                let whole = |truth: &Truth| {
+                    truth.chat == *chat
+                        && truth.end.is_some_and(|(_, superseded)| !superseded)
+                        && model::compact(&truth.events) == compacted
+                };
+                if !self.runs.values().any(whole) {
+                    let runs = self.runs.values().filter(|truth| truth.chat == *chat);
+                    let runs: Vec<_> = runs.map(|truth| (truth.end, truth.events.len())).collect();
+                    return Err(format!("a complete legacy stream is no whole run of {runs:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a producer meant to say against what the run has: its own events first and in order, all that were
+    /// acknowledged, then only what the engine appends.
+    pub fn produced(&mut self, run: &str, plan: &[Value], acked: usize) {
+        let Some(truth) = self.runs.get(run) else { return };
+        let own = truth.events.iter().zip(plan).take_while(|(event, planned)| event == planned).count();
+        let closes = |event: &Value| {
+            let kind = event["type"].as_str().unwrap_or("");
+            kind.ends_with("_END") || kind == "RUN_ERROR"
+        };
+        let odd = truth.events[own..].iter().find(|event| !closes(event)).cloned();
+        self.require(own >= acked, || format!("{run}: {acked} events were acknowledged, {own} are there"));
+        self.require(odd.is_none(), || format!("{run}: nobody sent {odd:?}"));
+    }
+
+    /// Whether no run goes on.
+    pub fn all_ended(&self) -> bool {
+        self.current.is_empty()
+    }
+
+    /// Faults are off and everything has come to rest.
+    pub fn at_rest(&mut self) {
+        for (run, truth) in &self.runs {
+            let Some((_, superseded)) = truth.end else {
+                self.violation.get_or_insert(format!("{run} never ended"));
+                return;
+            };
+            let cut_off = superseded || truth.end == Some((false, false));
+            if let Some(fault) = model::ending_fault(&truth.events)
+                && !cut_off
+            {
+                self.violation.get_or_insert(format!("{run}: {fault}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The simulator: the whole pure server, byte by byte, from one seed.
+//!
+//! Each seed draws a swarm of options, then lives through two phases. First safety: clients come and go, bytes are cut
+//! anywhere, writes are short, observers stall, jobs finish late, out of order or not at all, the store fails and
+//! hangs, clocks jump; what any client sees is checked after every step. Then faults are off, and everything must come
+//! to rest: each run ends, each observer gets its end or 204, and a server that is told to stop has nothing left.
+//!
+//! A failing seed is printed with the command that replays it and its last steps.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+#![allow(missing_docs, unreachable_pub, reason = "a test is its own only reader")]
+
+mod checker;
+mod client;
+mod model;
+mod plan;
+mod reader;
+#[path = "../support/rng.rs"]
+mod rng;
+mod store;
+mod swarm;
+mod world;
+
+use client::Client;
+use world::World;
+
+/// Seeds that are run when nothing else is asked for.
+const SEEDS: u64 = 2_000;
+
+/// Steps within which everything has to come to rest.
+const REST_STEPS: usize = 4_000;
+
+fn safety(world: &mut World) {
+    for _ in 0..world.swarm.steps {
+        step(world);
+        if world.checker.violation.is_some() {
+            return;
+        }
+    }
+}
+
+fn step(world: &mut World) {
+    let dice = world.rng.below(1_000);
+    let swarm = world.swarm.clone();
+    let busy = world.busy();
+    let somebody = if busy.is_empty() { None } else { Some(*world.rng.pick(&busy)) };
+    let mut below = 0;
+    let mut within = |share: usize| {
+        below += share;
+        dice < below
+    };
+    if within(swarm.new_client) {
+        world.new_client();
+    } else if within(swarm.new_client) {
+        if !world.waiting.is_empty() {
+            let client = world.waiting.swap_remove(world.rng.below(world.waiting.len()));
+            world.connect(client);
+        }
+    } else if within(swarm.cut) {
+        somebody.into_iter().for_each(|index| world.cut(index));
+    } else if within(swarm.half_close) {
+        somebody.into_iter().for_each(|index| world.half_close(index));
+    } else if within(swarm.time) {
+        let most = *world.rng.pick(&[10, 1_000, 20_000, 100_000]);
+        world.pass_time(most);
+    } else if within(100) {
+        world.work();
+    } else if within(100) {
+        world.store_step();
+    } else if within(80) {
+        somebody.into_iter().for_each(|index| world.unblock(index));
+    } else {
+        somebody.into_iter().for_each(|index| world.deliver(index));
+    }
+}
+
+/// Faults off: what was begun has to end.
+fn liveness(world: &mut World) {
+    world.calm = true;
+    (world.swarm.commit_fails, world.swarm.commit_hangs) = (0, 0);
+    for _ in 0..REST_STEPS {
+        for client in &mut world.waiting {
+            if let Client::Producer(producer) = client {
+                producer.calm();
+            }
+        }
+        for client in std::mem::take(&mut world.waiting) {
+            world.connect(client);
+        }
+        for index in world.busy() {
+            world.unblock(index);
+            world.deliver(index);
+        }
+        world.work();
+        world.store_step();
+        world.pass_time(if world.is_idle() { 200_000 } else { 50 });
+        if world.checker.violation.is_some() {
+            return;
+        }
+        if world.busy().is_empty() && world.waiting.is_empty() && world.is_idle() && all_ended(world) {
+            return;
+        }
+    }
+    let left = world.busy().len() + world.waiting.len();
+    world.checker.fail(format!("no rest: {left} clients are still busy"));
+}
+
+fn all_ended(world: &World) -> bool {
+    world.checker.all_ended()
+}
+
+fn aftermath(world: &mut World) {
+    world.checker.at_rest();
+    for producer in std::mem::take(&mut world.past) {
+        if let Some(run) = &producer.run {
+            world.checker.produced(run, &producer.plan, producer.acked);
+        }
+    }
+    world.shut_down();
+    for _ in 0..50 {
+        world.work();
+        world.store_step();
+    }
+    for index in world.busy() {
+        world.cut(index);
+    }
+    if world.is_open(0) {
+        world.cut(0);
+    }
+    let finished = world.is_finished();
+    world.checker.require(finished, || "a stopped server has something left to do".to_owned());
+}
+
+/// Lives through one seed; the hash of all that was sent, how much was checked, or what went wrong.
+fn run(seed: u64) -> Result<(u64, u64), String> {
+    let mut world = World::new(seed);
+    safety(&mut world);
+    if world.checker.violation.is_none() {
+        liveness(&mut world);
+    }
+    if world.checker.violation.is_none() {
+        aftermath(&mut world);
+    }
+    match world.checker.violation.take() {
+        None => Ok((world.hash, world.checker.checked)),
+        Some(what) => {
+            let trace: Vec<String> = world.trace.into_iter().collect();
+            let swarm = world.swarm;
+            Err(format!(
+                "seed {seed}: {what}\n{swarm:?}\n{}\nreplay: REJOIN_SIM_SEED={seed} cargo test --profile sim --test simulator",
+                trace.join("\n")
+            ))
+        }
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
+
+fn sweep(seeds: std::ops::Range<u64>) -> u64 {
+    let threads: Vec<std::thread::JoinHandle<Result<u64, String>>> = (0..2)
+        .map(|part| {
+            let seeds = seeds.clone();
+            std::thread::spawn(move || {
+                seeds.filter(|seed| seed % 2 == part).map(|seed| run(seed).map(|(_, checked)| checked)).sum()
+            })
+        })
+        .collect();
+    threads.into_iter().map(|thread| thread.join().unwrap().unwrap_or_else(|what| panic!("{what}"))).sum()
+}
+
+#[test]
+fn no_seed_violates_an_invariant() {
+    if let Some(seed) = number("REJOIN_SIM_SEED") {
+        run(seed).unwrap_or_else(|what| panic!("{what}"));
+        return;
+    }
+    let count = number("REJOIN_SIM_SEEDS").unwrap_or(SEEDS);
+    let first = number("REJOIN_SIM_FIRST").unwrap_or(0);
+    let checked = sweep(first..first + count);
+    println!("{count} seeds, {checked} claims of clients checked");
+    assert!(checked > count, "the clients saw too little: {checked} claims in {count} seeds");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    for seed in 0..30 {
+        assert_eq!(run(seed).unwrap(), run(seed).unwrap(), "seed {seed}");
+    }
+}

@@ -1,0 +1,386 @@
+//! The world around the engine: sockets that take any number of bytes, workers that finish late and out of order, a
+//! store that fails and hangs, a clock that jumps, and the clients. One seed decides everything.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use rejoin::engine::{Close, Config, Engine, Input, Output};
+use rejoin::limits::{Limits, SLICES_PER_WRITE};
+use rejoin::proto::id::{ConnId, Now, RunId};
+use rejoin::wire::snapshot::SnapshotJob;
+
+use crate::checker::Checker;
+use crate::client::{Client, Next, Observer, Producer};
+use crate::reader::Reader;
+use crate::rng::Rng;
+use crate::store::StoreModel;
+use crate::swarm::Swarm;
+
+/// Lines of the trace that are kept.
+const TRACE: usize = 60;
+
+/// Writes that one input may cause: far more than there are connections and frames.
+const WRITES_PER_STEP: usize = 100_000;
+
+/// Everything.
+pub struct World {
+    engine: Engine,
+    now: Now,
+    pub rng: Rng,
+    pub swarm: Swarm,
+    pub store: StoreModel,
+    pub checker: Checker,
+    jobs: Vec<SnapshotJob>,
+    slots: Vec<Slot>,
+    /// Clients without a connection.
+    pub waiting: Vec<Client>,
+    /// Producers that are through, for the last comparison.
+    pub past: Vec<Producer>,
+    /// Faults are off.
+    pub calm: bool,
+    /// Of all bytes that were sent, in order.
+    pub hash: u64,
+    pub trace: VecDeque<String>,
+}
+
+/// A socket.
+struct Slot {
+    id: ConnId,
+    /// `None`: free.
+    client: Option<Client>,
+    reader: Reader,
+    /// Bytes under way to the server.
+    inbound: VecDeque<u8>,
+    blocked: bool,
+    half_closed: bool,
+    /// Both sides are through with it.
+    doomed: bool,
+}
+
+impl World {
+    pub fn new(seed: u64) -> World {
+        let mut rng = Rng::new(seed);
+        let swarm = Swarm::draw(&mut rng);
+        let limits = Limits {
+            window_events: swarm.window,
+            retention_ms: swarm.retention_ms,
+            retention_chats: swarm.retention_chats,
+            event_bytes_max: swarm.event_bytes_max,
+            run_bytes_max: swarm.run_bytes_max,
+            ..Limits::default()
+        };
+        let engine =
+            Engine::new(Config { limits, ..Config::default() }, [u8::try_from(seed % 251).unwrap(); 32]);
+        let mut world = World {
+            engine,
+            now: Now { mono_ms: 1, wall_ms: 1_700_000_000_000 },
+            rng,
+            swarm,
+            store: StoreModel::default(),
+            checker: Checker::default(),
+            jobs: Vec::new(),
+            slots: Vec::new(),
+            waiting: Vec::new(),
+            past: Vec::new(),
+            calm: false,
+            hash: 0xcbf2_9ce4_8422_2325,
+            trace: VecDeque::new(),
+        };
+        world.connect(Client::Tap);
+        while !world.slots[0].inbound.is_empty() {
+            world.deliver(0);
+        }
+        world
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if self.trace.len() == TRACE {
+            self.trace.pop_front();
+        }
+        let line = line();
+        self.trace.push_back(line);
+    }
+
+    /// Adds a client of a random kind.
+    pub fn new_client(&mut self) {
+        let chat = format!("chat{}", self.rng.below(self.swarm.chats));
+        let kind = self.rng.below(100);
+        let client = if kind < self.swarm.garbage {
+            Client::Garbage(garbage(&mut self.rng))
+        } else if kind < self.swarm.garbage + self.swarm.delete {
+            Client::Once(format!("DELETE /chats/{chat} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        } else if kind < 25 {
+            let path = ["/healthz", "/chats", "/chats/chat0", "/runs/nonsense"][self.rng.below(4)];
+            Client::Once(format!("GET {path} HTTP/1.0\r\n\r\n"))
+        } else if kind < 50 {
+            Client::Producer(Producer::new(&mut self.rng, &self.swarm, chat))
+        } else {
+            let known = self.checker.known();
+            Client::Observer(Observer::new(&mut self.rng, chat, &known))
+        };
+        self.waiting.push(client);
+    }
+
+    /// Gives a client a connection, if it wants one.
+    pub fn connect(&mut self, mut client: Client) {
+        let Some(bytes) = client.connect(&mut self.rng) else {
+            if let Client::Producer(producer) = client {
+                self.past.push(producer);
+            }
+            return;
+        };
+        let free = self.slots.iter().position(|slot| slot.client.is_none());
+        let index = free.unwrap_or(self.slots.len());
+        let generation = self.slots.get(index).map_or(0, |slot| slot.id.generation) + 1;
+        let id = ConnId { slot: u32::try_from(index).unwrap(), generation };
+        self.note(|| format!("connect {index} {client:?}").chars().take(300).collect());
+        let slot = Slot {
+            id,
+            client: Some(client),
+            reader: Reader::default(),
+            inbound: bytes.into(),
+            blocked: false,
+            half_closed: false,
+            doomed: false,
+        };
+        if index == self.slots.len() {
+            self.slots.push(slot);
+        } else {
+            self.slots[index] = slot;
+        }
+        self.input(Input::Opened(id));
+    }
+
+    /// Connections but the all-seeing one's, with a client.
+    pub fn busy(&self) -> Vec<usize> {
+        (1..self.slots.len()).filter(|index| self.slots[*index].client.is_some()).collect()
+    }
+
+    /// Some of the bytes that a client sent arrive.
+    pub fn deliver(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.inbound.is_empty() || slot.half_closed || !self.engine.wants_bytes(slot.id) {
+            return;
+        }
+        let most = slot.inbound.len();
+        let count = if self.calm || index == 0 {
+            most
+        } else if self.swarm.dribble {
+            1
+        } else {
+            1 + self.rng.below(most)
+        };
+        let bytes: Vec<u8> = slot.inbound.drain(..count).collect();
+        let id = slot.id;
+        self.note(|| {
+            format!(
+                "deliver {index} {:?}",
+                String::from_utf8_lossy(&bytes).chars().take(160).collect::<String>()
+            )
+        });
+        self.input(Input::Received(id, &bytes));
+    }
+
+    /// A client's connection breaks; the client may come again.
+    pub fn cut(&mut self, index: usize) {
+        self.note(|| format!("cut {index}"));
+        let id = self.slots[index].id;
+        self.slots[index].doomed = true;
+        self.input(Input::Closed(id));
+        self.part(index);
+    }
+
+    /// A client says that it sends nothing more, whether it has sent everything or not.
+    pub fn half_close(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.slots[index].half_closed, true) {
+            self.note(|| format!("half close {index}"));
+            let id = self.slots[index].id;
+            self.input(Input::HalfClosed(id));
+        }
+    }
+
+    /// A blocked connection takes bytes again.
+    pub fn unblock(&mut self, index: usize) {
+        if std::mem::replace(&mut self.slots[index].blocked, false) {
+            let id = self.slots[index].id;
+            self.input(Input::Writable(id));
+        }
+    }
+
+    /// Some snapshot job is done.
+    pub fn work(&mut self) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let job = self.jobs.swap_remove(self.rng.below(self.jobs.len()));
+        let fails = !self.calm && self.rng.chance(self.swarm.job_fails);
+        self.note(|| format!("job {:?} fails {fails}", job.ticket));
+        let snapshot = if fails { None } else { Some(job.encode()) };
+        self.input(Input::Serialized(job.ticket, snapshot));
+    }
+
+    /// The store does its next job.
+    pub fn store_step(&mut self) {
+        if let Some(answer) = self.store.step(self.now.mono_ms, &mut self.rng, &self.swarm) {
+            self.note(|| format!("store {answer:?}"));
+            self.input(Input::Stored(answer));
+        }
+    }
+
+    /// Time passes; the wall clock goes where it likes.
+    pub fn pass_time(&mut self, most_ms: usize) {
+        self.now.mono_ms += self.rng.below(most_ms) as u64;
+        self.now.wall_ms = 1_700_000_000_000 + self.rng.below(1 << 40) as u64;
+        if self.engine.deadline().is_some_and(|due| due <= self.now.mono_ms) {
+            self.note(|| "tick".to_owned());
+            self.input(Input::Tick);
+        }
+    }
+
+    pub fn shut_down(&mut self) {
+        self.note(|| "shutdown".to_owned());
+        self.input(Input::Shutdown);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.engine.is_finished()
+    }
+
+    /// Whether nothing is under way: no job, no commit, no bytes.
+    pub fn is_idle(&self) -> bool {
+        let sent = self.slots.iter().all(|slot| slot.client.is_none() || slot.inbound.is_empty());
+        self.jobs.is_empty() && self.store.is_idle() && sent
+    }
+
+    pub fn is_open(&self, index: usize) -> bool {
+        self.slots[index].client.is_some()
+    }
+
+    /// One input, and all that follows from it.
+    fn input(&mut self, input: Input<'_>) {
+        self.engine.handle(self.now, input);
+        self.drain();
+        let all_written = self.write();
+        for index in 0..self.slots.len() {
+            self.look(index);
+        }
+        if all_written {
+            let store = &self.store;
+            self.checker.settle(|run| RunId::parse(run).is_some_and(|run| store.committed.contains(&run)));
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.engine.poll_output() {
+            match output {
+                Output::Serialize(job) => self.jobs.push(job),
+                Output::Store(job) => self.store.submit(job),
+                Output::Withdraw(run) => self.store.withdraw(run),
+                Output::Close(id, how) => {
+                    self.note(|| format!("server closes {} {how:?}", id.slot));
+                    let slot = &mut self.slots[id.slot as usize];
+                    if how == Close::Linger {
+                        slot.reader.end();
+                    }
+                    slot.doomed = true;
+                }
+                Output::Resume(_) | Output::Local(..) => {}
+            }
+        }
+    }
+
+    /// Writes what is ready, or a part of it; returns whether that was all.
+    fn write(&mut self) -> bool {
+        let mut writes = 0;
+        while let Some(id) = self.engine.next_dirty() {
+            self.write_one(id);
+            self.drain();
+            writes += 1;
+            if writes > WRITES_PER_STEP {
+                self.checker.fail(format!("connection {} is written to for ever", id.slot));
+                return true;
+            }
+            if !self.calm && self.swarm.block > 0 && self.rng.chance(3) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn write_one(&mut self, id: ConnId) {
+        let index = id.slot as usize;
+        let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
+        let filled = self.engine.outgoing(id, &mut slices);
+        let bytes: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
+        let fault = !self.calm && index != 0;
+        let mut taken = bytes.len();
+        if fault && taken > 0 && self.rng.chance(self.swarm.short_write) {
+            taken = 1 + self.rng.below(taken);
+        }
+        let mut blocked = taken < bytes.len();
+        if fault && self.rng.chance(self.swarm.block) {
+            taken = if self.rng.chance(50) { 0 } else { taken };
+            blocked = true;
+        }
+        let slot = &mut self.slots[index];
+        slot.blocked = blocked;
+        for byte in &bytes[..taken] {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if let Err(what) = slot.reader.feed(&bytes[..taken]) {
+            self.checker.fail(format!("connection {index}: {what}"));
+        }
+        self.engine.sent(self.now, id, taken, blocked);
+    }
+
+    /// A client looks at what it got, and goes on.
+    fn look(&mut self, index: usize) {
+        loop {
+            let slot = &mut self.slots[index];
+            let Some(client) = &mut slot.client else { return };
+            match client.look(&mut slot.reader, &mut self.rng, &mut self.checker) {
+                Next::Wait => break,
+                Next::Send(bytes) => {
+                    if slot.half_closed || slot.doomed {
+                        break;
+                    }
+                    slot.inbound.extend(bytes);
+                }
+                Next::Close => {
+                    slot.doomed = true;
+                    break;
+                }
+            }
+        }
+        if self.slots[index].doomed {
+            let id = self.slots[index].id;
+            self.engine.handle(self.now, Input::Closed(id));
+            self.drain();
+            self.part(index);
+        }
+    }
+
+    /// A client and its connection part; whoever has more to do waits for another.
+    fn part(&mut self, index: usize) {
+        match self.slots[index].client.take() {
+            Some(Client::Producer(producer)) if producer.is_done() => self.past.push(producer),
+            Some(Client::Observer(observer)) if observer.done => {}
+            Some(client @ (Client::Producer(_) | Client::Observer(_))) => self.waiting.push(client),
+            Some(Client::Tap | Client::Once(_) | Client::Garbage(_)) | None => {}
+        }
+    }
+}
+
+fn garbage(rng: &mut Rng) -> Vec<u8> {
+    let samples: [&[u8]; 8] = [
+        b"\x16\x03\x01\x02\x00",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST /chat/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
+        b"GET /chat/live HTTP/1.1\r\n\r\n",
+        b"POST /chats/chat0/runs?stream=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nx",
+        b"POST /chat/live HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]",
+        b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"BREW /chats HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ];
+    rng.pick(&samples).to_vec()
+}
