@@ -1,6 +1,7 @@
 //! Observing over real sockets, against the real binary: every row of the table of `/chat/live`, and what an observer
 //! relies on beside it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, reason = "some promises are about time")]
 
 #[path = "support/server.rs"]
 mod server;

@@ -120,6 +120,18 @@ impl Checker {
         self.acknowledged(run, body["seq"].as_u64().unwrap_or(u64::MAX));
     }
 
+    /// Somebody who can be written to has all events of the run, and its end if that can be had.
+    pub fn is_current(&mut self, run: &str, seq: u64, ended: bool) {
+        let Some(truth) = self.runs.get(run) else { return };
+        let current = seq == truth.events.len() as u64 && ended == truth.end.is_some();
+        self.require(current, || format!("an observer of {run} is left behind at {seq}, ended {ended}"));
+    }
+
+    /// Whether a run of this chat goes on.
+    pub fn goes_on(&self, chat: &str) -> bool {
+        self.current.contains_key(chat)
+    }
+
     /// Looks at what was claimed in this step. `saved` says whether the store has told that a run is committed.
     pub fn settle(&mut self, saved: impl Fn(&str) -> bool) {
         for claim in std::mem::take(&mut self.claims) {

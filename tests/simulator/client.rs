@@ -253,6 +253,14 @@ impl Observer {
         }
     }
 
+    /// The run it follows, how far it is, and whether it has seen the end; `None` while nothing has come yet.
+    pub fn position(&self) -> Option<(&str, u64, bool)> {
+        if self.first || self.flavour == Flavour::Legacy {
+            return None;
+        }
+        Some((self.run.as_deref()?, self.seq, self.ended))
+    }
+
     fn next_request(&mut self) -> Option<Vec<u8>> {
         self.attempts += 1;
         if self.done || self.attempts > 12 {
@@ -332,8 +340,7 @@ impl Observer {
                 checker.has(&run, seq, events.clone());
             }
             "STREAM_EVENT" => {
-                let may =
-                    self.first && self.sent_cursor.as_ref() == Some(&(run.clone(), self.seq)) || !self.first;
+                let may = !self.first || self.sent_cursor.as_ref() == Some(&(run.clone(), self.seq));
                 checker.require(may && same_run, || format!("first frame is {frame}"));
                 checker.require(seq == self.seq + 1, || format!("event {seq} after {}", self.seq));
                 self.seq = seq;

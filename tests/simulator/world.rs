@@ -261,12 +261,32 @@ impl World {
         self.engine.handle(self.now, input);
         self.drain();
         let all_written = self.write();
+        self.drain();
         for index in 0..self.slots.len() {
             self.look(index);
         }
         if all_written {
+            self.check_promptness();
             let store = &self.store;
             self.checker.settle(|run| RunId::parse(run).is_some_and(|run| store.committed.contains(&run)));
+        }
+    }
+
+    /// Who asked for a chat's run and can be written to is attached to it; and with no snapshot under way, has all
+    /// that there is.
+    fn check_promptness(&mut self) {
+        let free =
+            |slot: &&mut Slot| !slot.blocked && !slot.doomed && !slot.half_closed && slot.inbound.is_empty();
+        for slot in self.slots.iter_mut().filter(free) {
+            let Some(Client::Observer(observer)) = &slot.client else { continue };
+            let attached = slot.reader.current().is_some();
+            let missed = !attached && self.checker.goes_on(&observer.chat);
+            self.checker.require(!missed, || format!("{observer:?} waits though its chat has a run"));
+            if self.jobs.is_empty()
+                && let Some((run, seq, ended)) = observer.position()
+            {
+                self.checker.is_current(run, seq, ended);
+            }
         }
     }
 
