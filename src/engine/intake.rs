@@ -86,11 +86,20 @@ impl Engine {
             }
             route => conn.role = Role::Body(Box::new((route, Vec::new()))),
         }
-        if let Some(conn) = self.conn_mut(id)
-            && head.expect_continue
-            && has_body
-            && matches!(conn.role, Role::Body(_) | Role::Push(_) | Role::Waiting(_))
-        {
+        if head.expect_continue {
+            self.say_continue(id, head.body);
+        }
+    }
+
+    /// A client waits to be told to send its body. If there will be a refusal, it is told that instead.
+    fn say_continue(&mut self, id: ConnId, body: BodyFraming) {
+        let Some(conn) = self.conn_mut(id) else { return };
+        let wanted = match (&conn.role, body) {
+            (_, BodyFraming::None) => false,
+            (Role::Body(_), BodyFraming::Length(bytes)) => bytes <= limits::REQUEST_BODY_BYTES_MAX,
+            (role, _) => matches!(role, Role::Body(_) | Role::Push(_) | Role::Waiting(_)),
+        };
+        if wanted {
             conn.out.tail().extend_from_slice(CONTINUE);
             self.mark(id);
         }
