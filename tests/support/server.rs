@@ -60,10 +60,7 @@ impl Served {
     }
 
     pub(crate) fn connect(&self) -> Conn {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Conn { stream, bytes: Vec::new(), ended: false }
+        Conn::new(TcpStream::connect(self.address).unwrap())
     }
 
     /// One request with a JSON body on a connection of its own; status and body.
@@ -198,6 +195,12 @@ impl Head {
 }
 
 impl Conn {
+    pub(crate) fn new(stream: TcpStream) -> Conn {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Conn { stream, bytes: Vec::new(), ended: false }
+    }
+
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         // A server that has refused may have closed already; its answer is what counts.
         let _ = self.stream.write_all(bytes);
