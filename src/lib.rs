@@ -17,6 +17,7 @@ pub mod reactor;
 pub mod rope;
 pub mod server;
 pub mod store;
+pub mod turns;
 pub mod wire;
 pub mod workers;
 
