@@ -52,9 +52,9 @@ fn a_recorded_answer_becomes_one_event() {
 #[test]
 fn generated_runs_that_the_client_accepts_are_the_same() {
     let mut oracle = Oracle::start();
-    for seed in 0..80 {
-        let events = generate::events(seed, Options::default());
-        for cut in [events.len(), (seed as usize * 31) % (events.len() + 1)] {
+    for seed in 0_usize..80 {
+        let events = generate::events(seed as u64, Options::default());
+        for cut in [events.len(), (seed * 31) % (events.len() + 1)] {
             same_at(&mut oracle, &events, cut, &format!("seed {seed}"));
         }
     }
