@@ -1,8 +1,6 @@
 //! The scan of JSON strings, sixteen bytes at a step: most bytes of most events are looked at here and nowhere else
 //! one by one.
 
-#![warn(clippy::indexing_slicing, clippy::expect_used)]
-
 use wide::{CmpEq, u8x16};
 
 const LANES: usize = 16;
