@@ -1,7 +1,7 @@
 //! The scan of JSON strings, sixteen bytes at a step: most bytes of most events are looked at here and nowhere else
 //! one by one.
 
-use wide::{CmpEq, u8x16};
+use wide::u8x16;
 
 const LANES: usize = 16;
 
