@@ -190,6 +190,25 @@ fn row_no_protocol_is_the_legacy_format() {
 }
 
 #[test]
+fn a_legacy_stream_that_is_replaced_does_not_look_complete() {
+    let (served, _) = with_run(&[]);
+    let mut chunked = served.live_body(r#"{"chat_id":"c"}"#);
+    let body = r#"{"chat_id":"c"}"#;
+    let mut old = served.stream(&format!(
+        "POST /chat/live HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    for stream in [&mut chunked, &mut old] {
+        for value in 1..=3 {
+            assert_eq!(stream.data().unwrap()["value"], value);
+        }
+    }
+    served.start("c", r#"{"supersede":true}"#);
+    assert_eq!((chunked.data(), chunked.complete), (None, false));
+    assert_eq!((old.data(), old.conn.was_reset), (None, true), "HTTP/1.0 can only say it with a reset");
+}
+
+#[test]
 fn malformed_requests_are_400_and_say_what_to_change() {
     let served = serve(&[]);
     let long = format!(r#"{{"chat_id":"{}"}}"#, "x".repeat(257));
@@ -391,13 +410,13 @@ fn observers_that_attach_at_any_moment_have_the_same_state() {
 #[test]
 fn racing_probes_get_the_stream_from_the_start_or_204() {
     let served = serve(&[]);
-    for round in 0..150 {
+    for round in 0..1_250 {
         let chat = format!("chat{round}");
         std::thread::scope(|scope| {
             let probes: Vec<_> = (0..8)
                 .map(|probe| {
                     let (served, chat) = (&served, &chat);
-                    let wait = if probe % 2 == 0 { ",\"wait_ms\":2000" } else { "" };
+                    let wait = if probe % 2 == 0 { ",\"wait_ms\":20" } else { "" };
                     scope.spawn(move || {
                         let mut stream = served.live(chat, wait);
                         if stream.head.status == 204 { Vec::new() } else { stream.all() }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::limits::JSON_DEPTH_MAX;
+use crate::wire::scan::plain_end;
 
 /// Why bytes are not the JSON that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,8 +180,7 @@ impl<'a> Members<'a> {
         let start = self.at;
         let mut escaped = false;
         loop {
-            let rest = self.json.get(self.at..).unwrap_or_default();
-            self.at += plain_prefix(rest);
+            self.at = plain_end(self.json, self.at);
             match self.peek() {
                 Some(b'"') => {
                     let bytes = self.json.get(start..self.at).unwrap_or_default();
@@ -239,24 +239,6 @@ impl JsonFault {
             JsonFault::NotObject | JsonFault::TooDeep => self,
         }
     }
-}
-
-/// Bytes before the first quote, backslash or control character.
-#[inline]
-fn plain_prefix(bytes: &[u8]) -> usize {
-    const LANES: usize = 32;
-    let special = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
-    let mut at = 0;
-    let (chunks, _) = bytes.as_chunks::<LANES>();
-    for chunk in chunks {
-        // No early exit inside a chunk: the compiler makes this a handful of vector instructions.
-        if chunk.iter().fold(false, |any, byte| any | special(*byte)) {
-            break;
-        }
-        at += LANES;
-    }
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(|byte| special(*byte)).unwrap_or(rest.len())
 }
 
 /// Length of the escape at the start of `bytes`, if it is one.

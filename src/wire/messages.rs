@@ -7,7 +7,7 @@
 //!   [`Message::restated`], so that the store can tell it from what the turn itself said.
 //! - The deprecated THINKING_TEXT_MESSAGE_… events become reasoning messages whose ids are made from the run id
 //!   (the client makes random ones).
-//! - A turn yields a bounded number of messages and patches, see [`thread`] and [`patch`].
+//! - A turn yields a bounded number of messages and patches, see `thread` and `patch`.
 
 mod chunks;
 mod json;

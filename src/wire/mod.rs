@@ -13,4 +13,5 @@ pub mod json;
 pub mod messages;
 pub mod reply;
 pub mod request;
+mod scan;
 pub mod snapshot;

@@ -175,6 +175,8 @@ pub(crate) struct Conn {
     pub(crate) stream: TcpStream,
     bytes: Vec<u8>,
     ended: bool,
+    /// It ended with a reset.
+    pub(crate) was_reset: bool,
 }
 
 /// A response head.
@@ -198,7 +200,7 @@ impl Conn {
     pub(crate) fn new(stream: TcpStream) -> Conn {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        Conn { stream, bytes: Vec::new(), ended: false }
+        Conn { stream, bytes: Vec::new(), ended: false, was_reset: false }
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
@@ -216,7 +218,9 @@ impl Conn {
         match self.stream.read(&mut buffer) {
             Ok(0) => self.ended = true,
             Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => self.ended = true,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                (self.ended, self.was_reset) = (true, true);
+            }
             Err(error) => panic!("nothing came: {error}; so far {:?}", String::from_utf8_lossy(&self.bytes)),
         }
         !self.ended

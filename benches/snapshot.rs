@@ -1,0 +1,88 @@
+//! The cost of a snapshot: capturing it on the reactor, and making it ready for the wire on a worker.
+
+mod support;
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+
+use rejoin::engine::Output;
+use rejoin::proto::accumulator::Accumulator;
+use rejoin::proto::event::Kind;
+use rejoin::proto::id::{RunId, Seq, Ticket};
+use rejoin::wire::event::{self, PUNCTUATION};
+use rejoin::wire::frame::Form;
+use rejoin::wire::snapshot::SnapshotJob;
+
+use support::{Pushed, Text, deltas};
+
+/// The text of a run with these events.
+fn text(body: &[u8]) -> Accumulator {
+    let mut text = Accumulator::new(&PUNCTUATION);
+    let mut scratch = Vec::new();
+    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let event = event::read(line, &mut scratch).expect("an event");
+        match &event.kind {
+            Kind::Delta(delta) => text.delta(delta),
+            Kind::Chunk(chunk) => text.chunk(chunk),
+            Kind::Boundary(mark) => text.boundary(event.line, mark),
+        }
+    }
+    text
+}
+
+/// Deltas and other events in turn: nothing can be joined.
+fn unjoined(events: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    for number in 0..events / 2 {
+        body.extend(deltas(1, 16, Text::Ascii));
+        body.extend(format!("{{\"type\":\"CUSTOM\",\"name\":\"n\",\"value\":{number}}}\n").into_bytes());
+    }
+    body
+}
+
+fn snapshots(criterion: &mut Criterion) {
+    let runs = [
+        ("10,000 x 1 KiB joined", deltas(10_000, 1024, Text::Ascii)),
+        ("200,000 x 16 B joined", deltas(200_000, 16, Text::Ascii)),
+        ("20,000 events unjoined", unjoined(20_000)),
+    ];
+    for (name, body) in runs {
+        let text = text(&body);
+        let mut group = criterion.benchmark_group(format!("snapshot of {name}"));
+        group.bench_function("capture", |bencher| bencher.iter(|| black_box(&text).capture()));
+        let job = SnapshotJob {
+            ticket: Ticket(1),
+            run: RunId::from_bits(1),
+            seq: Seq(10_000),
+            events: text.capture(),
+            legacy: false,
+        };
+        group.bench_function("ready for the wire", |bencher| {
+            bencher.iter(|| black_box(&job).encode().pieces(Form::LOG));
+        });
+        let plain = text.capture().to_vec();
+        let mut copy = vec![0_u8; plain.len()];
+        group.bench_function("memcpy of the same bytes", |bencher| {
+            bencher.iter(|| copy.copy_from_slice(black_box(&plain)));
+        });
+        group.finish();
+    }
+}
+
+/// The whole step in which an observer attaches to that run: request, admission, capture, cursor.
+fn attach(criterion: &mut Criterion) {
+    let mut run = Pushed::new();
+    run.push(&deltas(10_000, 1024, Text::Ascii));
+    criterion.bench_function("attach to 10,000 x 1 KiB, nothing cached", |bencher| {
+        bencher.iter(|| {
+            // More events than a shared snapshot may be behind, so that each attach captures anew.
+            run.push(&deltas(300, 16, Text::Ascii));
+            run.observe();
+            while let Some(Output::Close(..)) = run.engine.poll_output() {}
+        });
+    });
+}
+
+criterion_group!(benches, snapshots, attach);
+criterion_main!(benches);
