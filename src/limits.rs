@@ -135,15 +135,16 @@ pub const AGENT_HEAD_BYTES_MAX: usize = 16 << 10;
 pub const AGENT_CHUNK_BYTES: usize = 16 << 10;
 
 /// Pieces of an agent's answer between the thread that reads it and the turn's: a fast agent is held back.
-pub const AGENT_CHUNKS_MAX: usize = 12;
+pub const AGENT_CHUNKS_MAX: usize = 8;
 
-/// Bytes of an agent's answer under way in this process, but for one unfinished event: pieces that wait, one on each
-/// side of them, and what is buffered at the socket (twice the head, for the head must fit).
-pub const AGENT_BYTES_MAX: usize = AGENT_CHUNK_BYTES * (AGENT_CHUNKS_MAX + 2) + 2 * AGENT_HEAD_BYTES_MAX;
+/// Bytes of an agent's answer under way in this process, but for one unfinished event: the pieces that wait, one on
+/// each side of them, and what is buffered at the socket and behind TLS, each with room for twice the head.
+pub const AGENT_BYTES_MAX: usize =
+    AGENT_CHUNK_BYTES * (AGENT_CHUNKS_MAX + 2) + 2 * (2 * AGENT_HEAD_BYTES_MAX);
 
-/// Stack of a thread that reads from an agent, in bytes. A TLS handshake in an unoptimised build needs more than 64 KiB
-/// and less than 128.
-pub const AGENT_STACK_BYTES: usize = 256 << 10;
+/// Stack of a thread that reads from an agent, in bytes. A TLS handshake in an unoptimised build was seen to need more
+/// than 128 KiB and less than 160; a longer chain of certificates may need more. Only what is touched takes memory.
+pub const AGENT_STACK_BYTES: usize = 512 << 10;
 
 /// Characters of an agent's refusal that are shown.
 pub const AGENT_REFUSAL_CHARS: usize = 200;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use ureq::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
-use ureq::http::{HeaderMap, Response};
+use ureq::http::{HeaderMap, Response, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
@@ -49,7 +49,7 @@ impl Exchange {
         let agent = agent(roots);
         let call = Call {
             agent: agent.clone(),
-            url: url.clone(),
+            url: url.parse().map_err(|_| Fault::Url)?,
             headers: headers.clone(),
             input: order.input.clone(),
         };
@@ -78,7 +78,7 @@ impl Drop for Exchange {
 /// What the reading thread does.
 struct Call {
     agent: Agent,
-    url: String,
+    url: Uri,
     headers: Vec<(String, String)>,
     input: Vec<u8>,
 }

@@ -132,7 +132,10 @@ impl Fault {
                 let time = Duration::from_millis(AGENT_CONNECT_MS);
                 write!(out, " can't be reached: there was no connection within {time:?}")
             }
-            Fault::Tls(error) => write!(out, " can't be spoken to over TLS: {error}"),
+            Fault::Tls(error) => {
+                let question = "does it speak https, with a certificate that this system trusts?";
+                write!(out, " can't be spoken to over TLS ({error}): {question}")
+            }
             Fault::NoAnswer => write!(out, " closed the connection without an answer"),
             Fault::NotHttp(error) => write!(out, " does not answer in HTTP that can be read: {error}"),
             Fault::Redirect(status) => {
