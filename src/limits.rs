@@ -122,6 +122,33 @@ pub const CONNECTIONS_MAX: usize = 20_000;
 /// Bytes that a producer in this process may have under way to the reactor.
 pub const PRODUCER_BYTES_MAX: usize = 256 << 10;
 
+// Agents that are spoken to over HTTP.
+
+/// An agent's connection has to be there, TLS included, within this time, in milliseconds; a thread that waits for it
+/// can't be called off, so it may not be long.
+pub const AGENT_CONNECT_MS: u64 = 10_000;
+
+/// The head of an agent's answer, in bytes.
+pub const AGENT_HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes read from an agent at once.
+pub const AGENT_CHUNK_BYTES: usize = 16 << 10;
+
+/// Pieces of an agent's answer between the thread that reads it and the turn's: a fast agent is held back.
+pub const AGENT_CHUNKS_MAX: usize = 8;
+
+/// Bytes of an agent's answer under way in this process, but for one unfinished event: the pieces that wait, one on
+/// each side of them, and what is buffered at the socket and behind TLS, each with room for twice the head.
+pub const AGENT_BYTES_MAX: usize =
+    AGENT_CHUNK_BYTES * (AGENT_CHUNKS_MAX + 2) + 2 * (2 * AGENT_HEAD_BYTES_MAX);
+
+/// Stack of a thread that reads from an agent, in bytes. A TLS handshake in an unoptimised build was seen to need more
+/// than 128 KiB and less than 160; a longer chain of certificates may need more. Only what is touched takes memory.
+pub const AGENT_STACK_BYTES: usize = 512 << 10;
+
+/// Characters of an agent's refusal that are shown.
+pub const AGENT_REFUSAL_CHARS: usize = 200;
+
 // What is kept.
 
 /// Frames in the replay window of a run, by default.
@@ -153,6 +180,7 @@ const _: () = {
     assert!(POOL_BLOCKS_WARM <= POOL_BLOCKS_MAX);
     assert!((EVENT_BYTES_MAX as u64) < RUN_BYTES_MAX && RUN_BYTES_MAX < MEMORY_BYTES_MAX);
     assert!(RENDER_BYTES_PER_TURN <= WRITE_BYTES_PER_TURN);
+    assert!(AGENT_BYTES_MAX <= 256 << 10);
 };
 
 /// The limits that an operator can set.
