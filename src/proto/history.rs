@@ -83,6 +83,62 @@ pub struct Turn {
     pub superseded: bool,
 }
 
+/// The beginning of a turn with an agent: what has to be in the history before the agent is asked.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The run of the turn.
+    pub run: RunId,
+    /// The conversation.
+    pub chat: ChatId,
+    /// What started it.
+    pub trigger: Trigger,
+    /// Wall clock, in milliseconds since 1970.
+    pub wall_ms: u64,
+    /// The agent that was asked for by name, if one was.
+    pub runtime: Option<String>,
+    /// The agent of a conversation that has none yet.
+    pub runtime_default: String,
+    /// The partial answer of the run whose place this one takes: saved in the same transaction.
+    pub replaced: Option<Turn>,
+    /// Forget this turn and all behind it first.
+    pub drop_from_turn: Option<u64>,
+    /// AG-UI messages that the turn begins with, in order; those that the conversation has already are left out.
+    pub messages: Vec<OpeningMessage>,
+}
+
+/// A message that a turn begins with.
+#[derive(Clone, Debug)]
+pub struct OpeningMessage {
+    /// Its id, decoded.
+    pub id: Vec<u8>,
+    /// The AG-UI message, as JSON.
+    pub json: Vec<u8>,
+}
+
+/// A turn that is in the history with its first messages.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// All messages of the conversation, joined by commas.
+    pub messages: Vec<u8>,
+    /// The agent that the conversation is held with.
+    pub runtime: String,
+    /// Whether it had turns before this one.
+    pub has_history: bool,
+}
+
+/// Where a conversation can be taken up again.
+#[derive(Clone, Debug)]
+pub enum RetryPoint {
+    /// At this turn, which began with this user message (JSON).
+    Turn(u64, Vec<u8>),
+    /// Nowhere: there is no turn that began with a user message.
+    Nothing,
+    /// The message of that index is not a user message that begins a turn, or there is none.
+    NoUserMessage,
+    /// The store could not read.
+    Failed,
+}
+
 /// A job for the store. Jobs are carried out in the order they were given.
 #[derive(Debug)]
 pub enum Job {
@@ -92,6 +148,17 @@ pub enum Job {
         run: RunId,
         /// Its chat.
         chat: ChatId,
+    },
+    /// Begin a turn with an agent: `Begin`, together with what has to be in the history first.
+    Open(Box<Opening>),
+    /// Find where a conversation can be taken up again: at its last turn, or at a message.
+    FindRetry {
+        /// Names the question.
+        ticket: Ticket,
+        /// The conversation.
+        chat: ChatId,
+        /// The message's place in the conversation, counted from 0.
+        message_index: Option<u64>,
     },
     /// Store a turn if the chat's revision is still the one at the run's start; record the outcome in any case.
     Commit(Turn),
@@ -146,6 +213,20 @@ pub enum Answer {
         run: RunId,
         /// How it came out.
         outcome: Outcome,
+    },
+    /// To `Open`.
+    Opened {
+        /// The run.
+        run: RunId,
+        /// The conversation; none if the store could not write.
+        opened: Option<Opened>,
+    },
+    /// To `FindRetry`.
+    RetryPoint {
+        /// Names the question.
+        ticket: Ticket,
+        /// Where.
+        point: RetryPoint,
     },
     /// To `Delete`.
     Deleted {

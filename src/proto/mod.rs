@@ -15,3 +15,4 @@ pub mod parts;
 pub mod pool;
 pub mod registry;
 pub mod run;
+pub mod turn;

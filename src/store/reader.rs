@@ -30,7 +30,9 @@ pub(super) fn page(db: &Connection, name: &str, job: &Job) -> Option<Answer> {
         Job::Chat { ticket, chat, turns_max, after_turn } => {
             (*ticket, catch_unwind(AssertUnwindSafe(|| conversation(db, chat, *turns_max, *after_turn))))
         }
-        Job::Begin { .. } | Job::Commit(_) | Job::Delete { .. } => return None,
+        Job::Begin { .. } | Job::Open(_) | Job::FindRetry { .. } | Job::Commit(_) | Job::Delete { .. } => {
+            return None;
+        }
     };
     let page = match read {
         Ok(Ok(page)) => page,
@@ -94,7 +96,7 @@ fn conversation(db: &Connection, chat: &ChatId, turns_max: u32, after_turn: u64)
     let turns_max = i64::from(turns_max.max(1));
     let after_turn = integer(after_turn);
     let mut statement = db.prepare_cached(
-        "SELECT number, run_id, trigger_name, seq, started_ms, ended_ms, superseded, closed, events
+        "SELECT number, run_id, trigger_name, seq, started_ms, ended_ms, superseded, closed, events, open
          FROM turns WHERE chat_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
     )?;
     let mut rows = statement.query(params![chat.as_str(), after_turn, turns_max + 1])?;
@@ -124,6 +126,7 @@ fn add_turn(page: &mut ChatPage, row: &Row<'_>) -> Result<()> {
         superseded: row.get(6)?,
         closed: row.get_ref(7)?.as_str_or_null()?,
         events: row.get_ref(8)?.as_bytes()?,
+        open: row.get(9)?,
     });
     Ok(())
 }

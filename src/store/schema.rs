@@ -18,7 +18,7 @@ const CHECK_BYTES_MAX: u64 = 256 << 20;
 const WAL_BYTES_MAX: u32 = 16 << 20;
 
 /// What brings a database from each schema version to the next. `user_version` counts those that were carried out.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = ["
     -- One counter of revisions for all chats, so that a chat that was deleted and made again never meets an old one.
     CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
     INSERT INTO meta VALUES ('revision', 0);
@@ -67,6 +67,11 @@ const MIGRATIONS: [&str; 1] = ["
         at_ms INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX finalizations_by_chat ON finalizations (chat_id) WHERE chat_id IS NOT NULL;
+", "
+    -- The agent that a chat is held with. A turn with an agent is there from its first message on: open until it is
+    -- committed, and for ever if it never is.
+    ALTER TABLE chats ADD COLUMN runtime TEXT;
+    ALTER TABLE turns ADD COLUMN open INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// Opens, checks and, where needed, creates or migrates the database.

@@ -6,7 +6,7 @@
 use super::ledger::{self, Finalization};
 use super::memory::{Begun, Owed, Withdrawn};
 use super::reader;
-use crate::proto::history::{Answer, Job, Outcome};
+use crate::proto::history::{Answer, Job, Opening, Outcome, RetryPoint, Turn};
 use crate::proto::id::RunId;
 use crossbeam_channel::Receiver;
 use rusqlite::{Connection, ErrorCode};
@@ -157,9 +157,7 @@ impl<F: Fn(Answer)> Writer<F> {
                 Err(own) => {
                     // A lock that shows only now spares the jobs behind it the wait.
                     trouble = own.unwrap_or(trouble);
-                    if let Some(answer) = self.fail(job, &trouble) {
-                        (self.answer)(answer);
-                    }
+                    self.fail(job, &trouble).into_iter().for_each(&self.answer);
                 }
             }
         }
@@ -202,28 +200,52 @@ impl<F: Fn(Answer)> Writer<F> {
     }
 
     /// Carries out one job inside the transaction.
-    fn job(&mut self, job: &Job) -> Result<Option<Answer>, Trouble> {
+    fn job(&mut self, job: &Job) -> Result<Vec<Answer>, Trouble> {
         match job {
             Job::Begin { run, chat } => {
                 let revision = ledger::revision(&self.db, chat)?;
                 self.begun.start(*run, chat.clone(), Some(revision));
-                Ok(None)
+                Ok(Vec::new())
             }
             Job::Commit(turn) => {
                 #[cfg(test)]
                 assert_ne!(self.sabotaged, Some(turn.run), "sabotaged");
-                self.take_withdrawals();
-                let start = self.begun.take(turn.run);
-                let outcome = ledger::finalize(&self.db, turn, start, self.withdrawn.contains(turn.run))?;
-                Ok(Some(Answer::Finalized { run: turn.run, outcome }))
+                Ok(vec![self.finalize(turn)?])
             }
+            Job::Open(opening) => Ok(self.open(opening)?),
             Job::Delete { ticket, chat, cut, wall_ms } => {
                 ledger::delete(&self.db, chat, *cut, *wall_ms)?;
                 self.begun.forget_chat(chat);
-                Ok(Some(Answer::Deleted { ticket: *ticket, done: true }))
+                Ok(vec![Answer::Deleted { ticket: *ticket, done: true }])
             }
-            Job::Chats { .. } | Job::Chat { .. } => Ok(reader::page(&self.db, &self.name, job)),
+            Job::FindRetry { ticket, chat, message_index } => {
+                let point = ledger::find_retry(&self.db, chat, *message_index)?;
+                Ok(vec![Answer::RetryPoint { ticket: *ticket, point }])
+            }
+            Job::Chats { .. } | Job::Chat { .. } => {
+                Ok(reader::page(&self.db, &self.name, job).into_iter().collect())
+            }
         }
+    }
+
+    fn finalize(&mut self, turn: &Turn) -> Result<Answer, Trouble> {
+        self.take_withdrawals();
+        let start = self.begun.take(turn.run);
+        let outcome = ledger::finalize(&self.db, turn, start, self.withdrawn.contains(turn.run))?;
+        Ok(Answer::Finalized { run: turn.run, outcome })
+    }
+
+    /// Begins a turn. The partial answer whose place it takes is stored with it, or neither is.
+    fn open(&mut self, opening: &Opening) -> Result<Vec<Answer>, Trouble> {
+        let mut answers = Vec::with_capacity(2);
+        if let Some(turn) = &opening.replaced {
+            answers.push(self.finalize(turn)?);
+        }
+        let opened = ledger::open(&self.db, opening)?;
+        let revision = ledger::revision(&self.db, &opening.chat)?;
+        self.begun.start(opening.run, opening.chat.clone(), Some(revision));
+        answers.push(Answer::Opened { run: opening.run, opened: Some(opened) });
+        Ok(answers)
     }
 
     /// Notes everything that was withdrawn so far. Its commits were queued before.
@@ -234,26 +256,25 @@ impl<F: Fn(Answer)> Writer<F> {
     }
 
     /// What is left to do for a job that failed: remember what has to be recorded, and say so.
-    fn fail(&mut self, job: &Job, trouble: &Trouble) -> Option<Answer> {
-        let (database, reason) = (&self.name, trouble.reason());
-        let answer = match job {
+    fn fail(&mut self, job: &Job, trouble: &Trouble) -> Vec<Answer> {
+        let database = &self.name;
+        let answers = match job {
             Job::Begin { run, chat } => {
                 tracing::error!(database, %run, %chat, %trouble, "a run's start isn't known: its turn won't be saved");
                 self.begun.start(*run, chat.clone(), None);
-                None
+                Vec::new()
             }
-            Job::Commit(turn) => {
-                let (run, outcome) = (turn.run, Outcome::Failed);
-                tracing::error!(database, %run, chat = %turn.chat, %trouble, "a turn couldn't be saved");
-                self.begun.take(run);
-                self.owed.push(Finalization {
-                    run,
-                    chat: Some(turn.chat.clone()),
-                    outcome,
-                    reason: Some(reason),
-                    at_ms: turn.ended_wall_ms,
-                });
-                Some(Answer::Finalized { run, outcome })
+            Job::Commit(turn) => vec![self.fail_commit(turn, trouble)],
+            Job::Open(opening) => {
+                let (run, chat) = (opening.run, &opening.chat);
+                tracing::error!(database, %run, %chat, %trouble, "a turn couldn't be begun: its message isn't saved");
+                self.begun.start(run, chat.clone(), None);
+                let replaced = opening.replaced.as_ref().map(|turn| self.fail_commit(turn, trouble));
+                replaced.into_iter().chain([Answer::Opened { run, opened: None }]).collect()
+            }
+            Job::FindRetry { ticket, chat, .. } => {
+                tracing::error!(database, %chat, %trouble, "a chat's last turn can't be read");
+                vec![Answer::RetryPoint { ticket: *ticket, point: RetryPoint::Failed }]
             }
             Job::Delete { ticket, chat, cut, wall_ms } => {
                 tracing::error!(database, %chat, %trouble, "a chat couldn't be deleted");
@@ -268,12 +289,28 @@ impl<F: Fn(Answer)> Writer<F> {
                         at_ms: *wall_ms,
                     });
                 }
-                Some(Answer::Deleted { ticket: *ticket, done: false })
+                vec![Answer::Deleted { ticket: *ticket, done: false }]
             }
-            Job::Chats { .. } | Job::Chat { .. } => reader::page(&self.db, &self.name, job),
+            Job::Chats { .. } | Job::Chat { .. } => {
+                reader::page(&self.db, &self.name, job).into_iter().collect()
+            }
         };
         self.begun.keep();
-        answer
+        answers
+    }
+
+    fn fail_commit(&mut self, turn: &Turn, trouble: &Trouble) -> Answer {
+        let (run, outcome) = (turn.run, Outcome::Failed);
+        tracing::error!(database = self.name, %run, chat = %turn.chat, %trouble, "a turn couldn't be saved");
+        self.begun.take(run);
+        self.owed.push(Finalization {
+            run,
+            chat: Some(turn.chat.clone()),
+            outcome,
+            reason: Some(trouble.reason()),
+            at_ms: turn.ended_wall_ms,
+        });
+        Answer::Finalized { run, outcome }
     }
 
     /// Records, inside the transaction, the outcomes that couldn't be recorded when they came about.
@@ -310,13 +347,18 @@ impl<F: Fn(Answer)> Writer<F> {
 
 /// Whether a job needs the database's write lock.
 fn writes(job: &Job) -> bool {
-    matches!(job, Job::Commit(_) | Job::Delete { .. })
+    matches!(job, Job::Commit(_) | Job::Open(_) | Job::Delete { .. })
 }
 
 /// Bytes that a job brings.
 fn weight(job: &Job) -> u64 {
     match job {
         Job::Commit(turn) => turn.events.len(),
-        Job::Begin { .. } | Job::Delete { .. } | Job::Chats { .. } | Job::Chat { .. } => 0,
+        Job::Open(opening) => opening.replaced.as_ref().map_or(0, |turn| turn.events.len()),
+        Job::Begin { .. }
+        | Job::FindRetry { .. }
+        | Job::Delete { .. }
+        | Job::Chats { .. }
+        | Job::Chat { .. } => 0,
     }
 }

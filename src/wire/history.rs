@@ -40,6 +40,8 @@ pub struct TurnRow<'a> {
     pub closed: Option<&'a str>,
     /// The compacted events, as a JSON array.
     pub events: &'a [u8],
+    /// The turn was begun and has not been committed: it goes on, or it never was.
+    pub open: bool,
 }
 
 /// The body of `GET /chats`. `next` is where the next page begins, if there is one.
