@@ -1,6 +1,7 @@
 //! Turns: conversations with agents. A turn thread speaks to one agent (AG-UI over HTTP, or ACP over stdio) and
 //! hands on what it says as AG-UI events; it decides nothing about runs and knows no observer.
 
+pub mod acp;
 pub mod sink;
 
 use std::path::PathBuf;
