@@ -5,6 +5,7 @@ Its arguments choose how it opens a conversation, the first word of a prompt wha
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -122,7 +123,7 @@ def die(words, prompt):
 
 
 def close(words, prompt):
-    out.close()
+    os.close(1)
     time.sleep(60)
 
 

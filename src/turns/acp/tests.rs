@@ -157,6 +157,14 @@ fn check_failure(agent: &Arc<Agent>, prompt: &str, code: &str, words: &[&str]) {
     assert!(end.session.is_none(), "{last}");
 }
 
+/// Whether it happens at last.
+fn eventually(mut happened: impl FnMut() -> bool) -> bool {
+    (0..2000).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        happened()
+    })
+}
+
 fn is_running(pid: u32) -> bool {
     test_kill_process(Pid::from_raw(pid.cast_signed()).unwrap()).is_ok()
 }
@@ -248,11 +256,7 @@ fn what_is_said_between_turns_is_no_answer() {
     let agent = fake("");
     let (_, end) = turn(order(&agent, "past"), None);
     let session = end.session.as_ref().unwrap();
-    let two_lines = (0..1000).any(|_| {
-        thread::sleep(Duration::from_millis(10));
-        session.output().len() == 2
-    });
-    assert!(two_lines, "the agent did not talk on");
+    assert!(eventually(|| session.output().len() == 2), "the agent did not talk on");
     let (said, _) = turn(order(&agent, "text"), Some(end));
     assert_eq!(said[1..4], ["acp.session_update usage_update", "says Hel", "says lo"]);
 }
@@ -263,6 +267,7 @@ fn a_process_that_died_between_turns_is_replaced_and_the_loss_is_told() {
     let (_, end) = turn(order(&agent, "text"), None);
     let session = end.session.as_ref().unwrap();
     kill_process(Pid::from_raw(session.pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    assert!(eventually(|| !session.is_alive()));
     let (said, end) = turn(order(&agent, "text"), Some(end));
     assert_eq!(said[1..], ["acp.session_reset", "says Hel", "says lo", "finished end_turn", "done"]);
     assert!(end.session.unwrap().is_alive());
