@@ -74,6 +74,9 @@ pub const COMMIT_MS: u64 = 30_000;
 /// History is read within this time, in milliseconds, or the answer is 503.
 pub const HISTORY_MS: u64 = 30_000;
 
+/// An agent's question that nobody answers counts as cancelled after this long, in milliseconds.
+pub const APPROVAL_MS: u64 = 600_000;
+
 /// A reader with data waiting has to take [`STALL_BYTES_MIN`] in this time, in milliseconds.
 pub const STALL_MS: u64 = 60_000;
 
@@ -103,6 +106,9 @@ pub const SHUTDOWN_MS: u64 = 10_000;
 
 /// A JSON request body, in bytes.
 pub const REQUEST_BODY_BYTES_MAX: u64 = 64 << 10;
+
+/// The body of a request for a turn, in bytes: it may hold files, in base64.
+pub const TURN_BODY_BYTES_MAX: u64 = 32 << 20;
 
 /// Bytes kept of requests that wait for the answer to the one before them; then the connection isn't read further.
 pub const PIPELINE_BYTES_MAX: usize = 16 << 10;
@@ -166,6 +172,18 @@ pub const TOMBSTONES_MAX: usize = 1_024;
 /// Frames of the event bus a subscriber may fall behind before it gets end of file.
 pub const BUS_WINDOW: usize = 4_096;
 
+/// Turns with a thread, by default; further ones wait in order.
+pub const TURNS_MAX: usize = 256;
+
+/// Stack of a turn's thread, in bytes; only what is touched is memory.
+pub const TURN_STACK_BYTES: usize = 512 << 10;
+
+/// Processes of ACP agents that wait for their chat's next turn, at most; then the one that waited longest ends.
+pub const ACP_IDLE_MAX: usize = 64;
+
+/// Chats whose ACP session is remembered, at most.
+pub const ACP_REMEMBERED_MAX: usize = 4_096;
+
 /// Jobs that wait for the store, at most.
 pub const STORE_JOBS_MAX: usize = 4_096;
 
@@ -202,6 +220,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// How long the store's outcome is awaited, in milliseconds.
     pub commit_ms: u64,
+    /// Turns with a thread.
+    pub turns_max: usize,
 }
 
 impl Default for Limits {
@@ -215,6 +235,7 @@ impl Default for Limits {
             memory_bytes_max: MEMORY_BYTES_MAX,
             connections_max: CONNECTIONS_MAX,
             commit_ms: COMMIT_MS,
+            turns_max: TURNS_MAX,
         }
     }
 }

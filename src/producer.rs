@@ -115,7 +115,9 @@ impl Handle {
             Ok(LocalReply::Started(run)) => Ok(run),
             Ok(LocalReply::Refused { code, message }) => Err(ProducerError::Refused(code, message)),
             Ok(LocalReply::Cancelled(state)) => Err(ProducerError::Over(state.name())),
-            Ok(LocalReply::Finished { .. }) | Err(_) => Err(ProducerError::ServerGone),
+            Ok(LocalReply::Finished { .. } | LocalReply::Answered { .. }) | Err(_) => {
+                Err(ProducerError::ServerGone)
+            }
         };
         let run = run.inspect_err(|_| {
             self.mailbox.send(Message::Local(id, LocalInput::Gone));
@@ -159,9 +161,8 @@ impl Producer {
         match self.replies.recv() {
             Ok(LocalReply::Finished { seq, persisted }) => Ok(Ended { seq: seq.0, persisted }),
             Ok(LocalReply::Cancelled(state)) => Err(ProducerError::Over(state.name())),
-            Ok(LocalReply::Started(_) | LocalReply::Refused { .. }) | Err(_) => {
-                Err(ProducerError::ServerGone)
-            }
+            Ok(LocalReply::Started(_) | LocalReply::Refused { .. } | LocalReply::Answered { .. })
+            | Err(_) => Err(ProducerError::ServerGone),
         }
     }
 

@@ -28,17 +28,25 @@ install_system_packages() {
 # A stamp holds the checksum of what an installation was made from; it is written last.
 is_current() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 
-install_oracle() {
-    local sum stamp=tests/oracle/node_modules/.installed-from
+check_node() {
     command -v npm >/dev/null || fail "npm is missing: install Node 20 or newer"
     node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
         fail "Node $(node --version) is too old: install 20 or newer"
-    sum=$(cat tests/oracle/package.json tests/oracle/package-lock.json | sha256sum | cut -d' ' -f1)
+}
+
+# npm_install FOLDER WHAT: the packages that FOLDER's lock file names.
+npm_install() {
+    local sum stamp=$1/node_modules/.installed-from
+    sum=$(cat "$1/package.json" "$1/package-lock.json" | sha256sum | cut -d' ' -f1)
     is_current "$stamp" "$sum" && return 0
-    say "Installing the oracle's packages (tests/oracle/node_modules)"
-    (cd tests/oracle && npm ci --no-audit --no-fund)
+    say "Installing $2 ($1/node_modules)"
+    (cd "$1" && npm ci --no-audit --no-fund)
     printf '%s' "$sum" >"$stamp"
 }
+
+install_oracle() { npm_install tests/oracle "the oracle's packages"; }
+
+install_acp_agent() { npm_install tests/acp "the ACP agent's packages"; }
 
 install_agent() {
     local sum stamp=tests/.venv/installed-from
@@ -64,7 +72,9 @@ ordinary_tests() {
 
 install_system_packages
 command -v cargo >/dev/null || fail "cargo is missing: install rustup, https://rustup.rs"
+check_node
 install_oracle
+install_acp_agent
 install_agent
 
 if [ $# -gt 0 ]; then

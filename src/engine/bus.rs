@@ -84,10 +84,10 @@ impl Engine {
         }
     }
 
-    /// A run was registered.
+    /// A run was registered, or its turn waits for a thread no longer.
     pub(super) fn publish_started(&mut self, key: RunKey) {
         let run = self.registry.run(key);
-        let message = reply::bus_started(&run.chat, run.id, run.trigger);
+        let message = reply::bus_started(&run.chat, run.id, run.trigger, run.queued);
         self.publish(&message);
     }
 

@@ -81,6 +81,8 @@ pub(super) enum Wait {
     Outcome(RunId),
     /// The store.
     Store(Ticket),
+    /// The message of the run's turn to be in the history.
+    Opening(RunId),
 }
 
 impl Conn {
@@ -125,7 +127,7 @@ impl Conn {
             Role::Body(_) => self.request_ms.map(|since| since + limits::REQUEST_MS),
             Role::Observer(_) | Role::Bus(_) | Role::Control(_) => Some(self.used_ms + limits::KEEP_ALIVE_MS),
             Role::Waiting(Wait::Run(_, until)) => Some(*until),
-            Role::Waiting(Wait::Start(_) | Wait::Outcome(_) | Wait::Store(_)) => None,
+            Role::Waiting(Wait::Start(_) | Wait::Outcome(_) | Wait::Store(_) | Wait::Opening(_)) => None,
             Role::Push(_) | Role::Answered | Role::Closing(_) | Role::Gone => None,
         };
         [stall, role].into_iter().flatten().min()
@@ -166,6 +168,7 @@ impl Engine {
         if self.conn(id).is_none() {
             return;
         }
+        self.sender_left(id);
         self.leave(id);
         if let Some(conn) = self.conns.get_mut(id.slot as usize).and_then(Option::take) {
             self.conns_len -= 1;
@@ -185,6 +188,7 @@ impl Engine {
             Role::Waiting(Wait::Start(chat)) => self.forget_starter(id, &chat),
             Role::Waiting(Wait::Outcome(run)) => self.forget_outcome(id, run),
             Role::Waiting(Wait::Store(ticket)) => self.forget_question(ticket),
+            Role::Waiting(Wait::Opening(run)) => self.forget_opening(id, run),
             Role::Reading | Role::Body(_) | Role::Answered | Role::Closing(_) | Role::Gone => {}
         }
     }

@@ -9,7 +9,7 @@ use crate::engine::timers::Timer;
 use crate::engine::{Engine, LocalReply, Output};
 use crate::proto::history::{Job, Outcome, Turn};
 use crate::proto::id::{ChatId, ConnId, LocalId, RunId, Seq};
-use crate::proto::parts::Ending;
+use crate::proto::parts::{Ending, Level};
 use crate::proto::registry::RunKey;
 use crate::proto::run::{Cause, End, State};
 use crate::wire::{event, reply};
@@ -33,6 +33,8 @@ impl Engine {
     /// The producer is done, one way or another: the run is closed so that AG-UI accepts it, and saved.
     pub(super) fn end_producer(&mut self, key: RunKey, ending: Ending, code: &'static str, message: &str) {
         let closing = self.registry.run(key).parts.closing(ending);
+        let ends_here = closing.error && self.registry.run(key).parts.level() != Level::Finished;
+        self.cancel_all_questions(key, ends_here);
         for (part, id) in &closing.parts {
             self.append_own(key, &event::part_end(*part, id));
         }
@@ -47,11 +49,12 @@ impl Engine {
         let cause = if code == "shutdown" { Cause::Shutdown } else { Cause::Finalized };
         let until_ms = self.now.mono_ms + self.config.limits.commit_ms;
         self.timers.set(until_ms, Timer::Run(id));
-        self.commit(key, closing.error.then_some(code), cause, Some(until_ms), local);
+        let turn = self.take_turn(key, closing.error.then_some(code), cause, Some(until_ms), local);
+        self.output(Output::Store(Job::Commit(turn)));
     }
 
     /// Appends an event of the engine's own making.
-    fn append_own(&mut self, key: RunKey, line: &[u8]) {
+    pub(super) fn append_own(&mut self, key: RunKey, line: &[u8]) {
         let mut scratch = Vec::new();
         match event::read(line, &mut scratch) {
             Ok(event) => self.append(key, event.line, &event.kind),
@@ -59,15 +62,15 @@ impl Engine {
         }
     }
 
-    /// Gives the run's turn to the store.
-    fn commit(
+    /// The run's turn, to be given to the store, whose answer is awaited from here on.
+    fn take_turn(
         &mut self,
         key: RunKey,
         closed: Option<&'static str>,
         cause: Cause,
         until_ms: Option<u64>,
         local: Option<LocalId>,
-    ) {
+    ) -> Turn {
         let wall_ms = self.now.wall_ms;
         let run = self.registry.run_mut(key);
         let before = run.memory_bytes();
@@ -87,7 +90,7 @@ impl Engine {
         let pending =
             Pending { chat: turn.chat.clone(), seq: turn.seq, until_ms, waiting: Vec::new(), local, cause };
         self.commits.insert(turn.run, pending);
-        self.output(Output::Store(Job::Commit(turn)));
+        turn
     }
 
     /// A request waits for the outcome of a run's commit.
@@ -155,23 +158,27 @@ impl Engine {
         self.start_waiting(&pending.chat);
     }
 
-    /// A newer run takes the place of this one, in this very step. What there is of an answer is saved.
-    pub(super) fn replace(&mut self, key: RunKey) {
+    /// A newer run takes the place of this one, in this very step. Returns what there is of an answer, to be saved.
+    pub(super) fn replace(&mut self, key: RunKey) -> Option<Turn> {
         let over = State::Over(End { persisted: false, cause: Cause::Superseded });
         let (run, open) = {
             let run = self.registry.run(key);
             (run.id, run.state.is_open())
         };
-        if open {
+        let partial = open.then(|| {
+            let speak = matches!(self.registry.run(key).parts.level(), Level::None | Level::Started);
+            self.cancel_all_questions(key, speak);
             self.dismiss_producer(run, over, Some("superseded"));
-            self.commit(key, None, Cause::Superseded, None, None);
-        }
+            self.take_turn(key, None, Cause::Superseded, None, None)
+        });
         self.cut_off(key, Cause::Superseded);
+        partial
     }
 
     /// The run is over before its time: its observers get their end now, the registry forgets it.
     pub(super) fn cut_off(&mut self, key: RunKey, cause: Cause) {
         let end = End { persisted: false, cause };
+        self.attach_sender(key);
         self.registry.run_mut(key).state = State::Over(end);
         self.publish_ended(key, end);
         self.changed(key);

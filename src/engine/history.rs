@@ -54,6 +54,8 @@ impl Engine {
     pub(super) fn stored(&mut self, answer: Answer) {
         match answer {
             Answer::Finalized { run, outcome } => self.finalized(run, outcome),
+            Answer::Opened { run, opened } => self.opened_turn(run, opened),
+            Answer::RetryPoint { ticket, point } => self.retry_found(ticket, point),
             Answer::Deleted { ticket, done } => {
                 let Some(id) = self.question_answered(ticket) else { return };
                 if done { self.answer_nothing(id) } else { self.store_failed(id) }
@@ -76,16 +78,18 @@ impl Engine {
 
     /// The store did not answer in time.
     pub(super) fn question_due(&mut self, ticket: Ticket) {
+        self.retries.remove(&ticket);
         if let Some(id) = self.question_answered(ticket) {
             self.store_failed(id);
         }
     }
 
     pub(super) fn forget_question(&mut self, ticket: Ticket) {
+        self.retries.remove(&ticket);
         self.question_answered(ticket);
     }
 
-    fn ask(&mut self, id: ConnId) -> Ticket {
+    pub(super) fn ask(&mut self, id: ConnId) -> Ticket {
         let ticket = self.ticket();
         let until_ms = self.now.mono_ms + HISTORY_MS;
         self.questions.insert(ticket, (id, until_ms));
@@ -96,13 +100,13 @@ impl Engine {
         ticket
     }
 
-    fn question_answered(&mut self, ticket: Ticket) -> Option<ConnId> {
+    pub(super) fn question_answered(&mut self, ticket: Ticket) -> Option<ConnId> {
         let (id, until_ms) = self.questions.remove(&ticket)?;
         self.timers.unset(until_ms, Timer::Question(ticket));
         Some(id)
     }
 
-    fn store_failed(&mut self, id: ConnId) {
+    pub(super) fn store_failed(&mut self, id: ConnId) {
         let message = "the history can't be reached at the moment; try again later";
         self.refuse(id, &Refusal::new(503, "store_failed", message));
     }

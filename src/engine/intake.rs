@@ -72,7 +72,10 @@ impl Engine {
         conn.keep_alive = head.keep_alive;
         conn.head_only = head.method == Method::Head;
         conn.chunked = false;
-        conn.requests.set_body_max(limits::REQUEST_BODY_BYTES_MAX);
+        conn.requests.set_body_max(match route {
+            Ok(Route::Turn { .. }) => limits::TURN_BODY_BYTES_MAX,
+            _ => limits::REQUEST_BODY_BYTES_MAX,
+        });
         let has_body = head.body != BodyFraming::None;
         match route {
             Err(refusal) if has_body => return self.refuse_and_close(id, &refusal),
@@ -157,6 +160,9 @@ impl Engine {
                 Ok(())
             }
             Route::Start { chat } => self.start_requested(id, chat, body),
+            Route::Turn { route, boundary } => self.turn_requested(id, route, boundary.as_deref(), body),
+            Route::Stop => self.stop_requested(id, body),
+            Route::Respond => self.respond_requested(id, body),
             Route::RunState { run } => self.run_state(id, run),
             Route::Control { run } => self.control(id, run),
             Route::Finish { run } => self.finish_requested(id, run, body),
@@ -198,6 +204,8 @@ impl Engine {
             self.break_off(id, Refusal::new(400, "incomplete_body", message));
         } else if matches!(conn.role, Role::Waiting(Wait::Run(..))) {
             self.stop_waiting(id);
+        } else {
+            self.sender_left(id);
         }
     }
 

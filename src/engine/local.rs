@@ -1,14 +1,16 @@
-//! Producers in the same process: what they send, and what they are told.
+//! Producers in the same process, and turns with agents: what they send, and what they are told.
 
 use crate::engine::Engine;
 use crate::engine::start::{Starter, Who};
 use crate::proto::id::{ChatId, LocalId, RunId, Seq};
 use crate::proto::parts::Ending;
 use crate::proto::run::State;
+use crate::proto::turn::{Decision, Question};
 use crate::wire::event;
 use crate::wire::request::Start;
 
-/// What a producer in this process does. It begins with `Start`; after `Finish` or `Gone` nothing follows.
+/// What a producer in this process does. It begins with `Start`, unless it is a turn; after `Finish` or `Failed` only
+/// `Gone` follows, after `Gone` nothing.
 #[derive(Debug)]
 pub enum LocalInput {
     /// Starts a run.
@@ -17,7 +19,11 @@ pub enum LocalInput {
     Event(Vec<u8>),
     /// Is done; with a message if it failed.
     Finish(Option<String>),
-    /// Was dropped without finishing.
+    /// A turn went wrong: the code of its RUN_ERROR, and the message.
+    Failed(&'static str, String),
+    /// A turn's agent asks a person.
+    Ask(Question),
+    /// Was dropped, or is through: nothing follows.
     Gone,
 }
 
@@ -35,6 +41,13 @@ pub enum LocalReply {
     },
     /// The run takes no more events.
     Cancelled(State),
+    /// A question of a turn's agent is decided.
+    Answered {
+        /// Which question.
+        request: String,
+        /// What was decided.
+        decision: Decision,
+    },
     /// The run is finalized.
     Finished {
         /// Its head.
@@ -47,24 +60,35 @@ pub enum LocalReply {
 impl Engine {
     pub(super) fn local(&mut self, id: LocalId, input: LocalInput) {
         match input {
-            LocalInput::Start(chat, start) => self.start(Starter { who: Who::Local(id), chat, start }),
+            LocalInput::Start(chat, start) => {
+                self.start(Starter { who: Who::Local(id), chat, start, plan: None });
+            }
             LocalInput::Event(bytes) => self.local_event(id, &bytes),
             LocalInput::Finish(error) => {
                 if let Some(key) = self.local_run(id) {
                     self.finish(key, error.as_deref());
                 }
             }
+            LocalInput::Failed(code, message) => {
+                if let Some(key) = self.local_run(id) {
+                    self.end_producer(key, Ending::Broken, code, &message);
+                }
+            }
+            LocalInput::Ask(question) => self.local_asks(id, question),
             LocalInput::Gone => {
                 self.forget_local_starter(id);
                 if let Some(key) = self.local_run(id) {
                     self.lose(key);
                 }
                 self.locals.remove(&id);
+                if id.is_turn() {
+                    self.turn_gone();
+                }
             }
         }
     }
 
-    fn local_event(&mut self, id: LocalId, bytes: &[u8]) {
+    pub(super) fn local_event(&mut self, id: LocalId, bytes: &[u8]) {
         let Some(key) = self.local_run(id) else { return };
         let mut scratch = std::mem::take(&mut self.line);
         let limit = self.config.limits.run_bytes_max;
@@ -84,7 +108,7 @@ impl Engine {
     }
 
     /// The producer's run, if it takes events.
-    fn local_run(&self, id: LocalId) -> Option<crate::proto::registry::RunKey> {
+    pub(super) fn local_run(&self, id: LocalId) -> Option<crate::proto::registry::RunKey> {
         let key = self.registry.of_id(*self.locals.get(&id)?)?;
         self.registry.run(key).state.is_open().then_some(key)
     }

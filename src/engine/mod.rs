@@ -21,6 +21,7 @@ mod producer;
 mod routes;
 mod start;
 mod timers;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::proto::history::{Answer, Job};
 use crate::proto::id::{ChatId, ConnId, LocalId, Now, RunId, Seq, Ticket};
 use crate::proto::pool::BlockPool;
 use crate::proto::registry::{Registry, RunKey};
+use crate::proto::turn::{Agent, TurnOrder};
 use crate::wire::frame::Form;
 use crate::wire::snapshot::{Snapshot, SnapshotJob};
 
@@ -81,8 +83,10 @@ pub enum Output {
     Close(ConnId, Close),
     /// Read a connection again that was not read because [`Engine::wants_bytes`] said no.
     Resume(ConnId),
-    /// Tell a producer in this process.
+    /// Tell a producer in this process, or a turn.
     Local(LocalId, LocalReply),
+    /// Carry out a turn; it answers with [`Input::Local`] under its id, `Gone` last.
+    StartTurn(Box<TurnOrder>),
 }
 
 /// How a connection is closed.
@@ -101,6 +105,8 @@ pub struct Config {
     pub limits: Limits,
     /// Host names that clients may use beside loopback's.
     pub hosts: Vec<String>,
+    /// Agents that turns can be held with; the first one unless a request names another.
+    pub agents: Vec<Arc<Agent>>,
 }
 
 /// The pure half of the server.
@@ -123,6 +129,11 @@ pub struct Engine {
     waiters: BTreeMap<ChatId, BTreeSet<ConnId>>,
     /// Requests that wait for a chat's finalization to be over.
     starters: BTreeMap<ChatId, VecDeque<start::Starter>>,
+    /// Turns whose message is on its way into the history.
+    openings: BTreeMap<RunId, turns::Pending>,
+    /// Retries that wait to hear where the conversation can be taken up again.
+    retries: BTreeMap<Ticket, start::Starter>,
+    turns: turns::TurnQueue,
     /// Runs of the snapshot jobs under way.
     jobs: BTreeMap<Ticket, RunKey>,
     /// Requests that wait for the store's answer to a question, until then.
@@ -168,6 +179,9 @@ impl Engine {
             commits: BTreeMap::new(),
             waiters: BTreeMap::new(),
             starters: BTreeMap::new(),
+            openings: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            turns: turns::TurnQueue::default(),
             jobs: BTreeMap::new(),
             questions: BTreeMap::new(),
             bus: Bus::new(),

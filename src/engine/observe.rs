@@ -28,6 +28,8 @@ pub(super) struct Observer {
     pub(super) awaits: bool,
     /// The snapshot it is being sent.
     holds: Option<Arc<Snapshot>>,
+    /// Its client asked for the turn in the legacy format: if it leaves, the turn is stopped.
+    pub(super) stops: bool,
 }
 
 impl Engine {
@@ -82,12 +84,21 @@ impl Engine {
     }
 
     /// Begins the response and puts the observer's cursor behind `after`.
-    fn attach(&mut self, id: ConnId, key: RunKey, flavour: Flavour, after: Seq) {
+    pub(super) fn attach(&mut self, id: ConnId, key: RunKey, flavour: Flavour, after: Seq) {
         let form = self.begin_stream_answer(id, flavour);
         let run = self.registry.run_mut(key);
         let place = run.observers.len();
         run.observers.push(id);
-        let observer = Observer { run: key, place, at: after, form, resets: 0, awaits: false, holds: None };
+        let observer = Observer {
+            run: key,
+            place,
+            at: after,
+            form,
+            resets: 0,
+            awaits: false,
+            holds: None,
+            stops: false,
+        };
         if let Some(conn) = self.conn_mut(id) {
             conn.role = Role::Observer(Box::new(observer));
         }
@@ -134,7 +145,7 @@ impl Engine {
 
     /// In this one step the observer gets its cursor at the snapshot's seq; what follows it is sent behind it,
     /// however long serialising takes.
-    fn send_snapshot(&mut self, id: ConnId) {
+    pub(super) fn send_snapshot(&mut self, id: ConnId) {
         let Some(observer) = self.observer(id) else { return };
         let (key, after) = (observer.run, observer.at);
         let legacy = observer.form.flavour == Flavour::Legacy;

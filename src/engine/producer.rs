@@ -175,7 +175,7 @@ impl Engine {
             self.end_stream(control);
         }
         if let Some(local) = producer.local
-            && cancel.is_some()
+            && (cancel.is_some() || local.is_turn())
         {
             self.locals.remove(&local);
             self.output(Output::Local(local, LocalReply::Cancelled(state)));

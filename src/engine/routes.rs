@@ -1,6 +1,8 @@
 //! Routes: which request is which, before its body is here.
 
+use crate::engine::turns::TurnRoute;
 use crate::http::head::{BodyFraming, Head, Method};
+use crate::http::multipart;
 use crate::proto::id::{ChatId, RunId};
 use crate::wire::body::Format;
 use crate::wire::request::{self, BadRequest, Live, Start};
@@ -16,6 +18,12 @@ pub(super) enum Route {
     Bus { chunks: bool },
     /// Start a run; the body says how.
     Start { chat: ChatId },
+    /// Ask an agent; the body says what.
+    Turn { route: TurnRoute, boundary: Option<String> },
+    /// Stop a chat's run; the body says which.
+    Stop,
+    /// Answer an agent's question.
+    Respond,
     /// Start a run and append the body to it.
     Stream { chat: ChatId, start: Start, format: Format },
     /// Append the body to a run.
@@ -63,6 +71,9 @@ impl From<BadRequest> for Refusal {
 /// Resources with the methods they have.
 enum Resource<'a> {
     Live,
+    Turn(TurnRoute),
+    Stop,
+    Respond,
     Bus,
     Runs(&'a str),
     Run(&'a str),
@@ -80,7 +91,12 @@ impl Resource<'_> {
         match self {
             Resource::Live => "GET, POST, OPTIONS",
             Resource::Bus | Resource::Control(_) => "GET, OPTIONS",
-            Resource::Runs(_) | Resource::Events(_) | Resource::Finish(_) => "POST, OPTIONS",
+            Resource::Turn(_)
+            | Resource::Stop
+            | Resource::Respond
+            | Resource::Runs(_)
+            | Resource::Events(_)
+            | Resource::Finish(_) => "POST, OPTIONS",
             Resource::Run(_) | Resource::Chats | Resource::Health => "GET, HEAD, OPTIONS",
             Resource::Chat(_) => "GET, HEAD, DELETE, OPTIONS",
             Resource::All => "GET, HEAD, POST, DELETE, OPTIONS",
@@ -109,6 +125,12 @@ pub(super) fn route(head: &Head, hosts: &[String]) -> Result<Route, Refusal> {
             Ok(Route::Live(request::live_query(&head.query, head.last_event_id.as_deref())?))
         }
         (Method::Post, Resource::Live) => needs_json(head).map(|()| Route::LiveBody),
+        (Method::Post, Resource::Turn(route)) => {
+            let boundary = form_boundary(head, route)?;
+            Ok(Route::Turn { route, boundary })
+        }
+        (Method::Post, Resource::Stop) => needs_json(head).map(|()| Route::Stop),
+        (Method::Post, Resource::Respond) => needs_json(head).map(|()| Route::Respond),
         (Method::Get, Resource::Bus) => Ok(Route::Bus { chunks: flag(head, "chunks")? }),
         (Method::Post, Resource::Runs(chat)) => start(head, chat_id(chat)?),
         (Method::Get | Method::Head, Resource::Run(run)) => Ok(Route::RunState { run: run_id(run)? }),
@@ -134,6 +156,13 @@ fn resource(head: &Head) -> Option<Resource<'_>> {
     Some(match segments.as_slice() {
         [] if head.method == Method::Options => Resource::All,
         ["chat", "live"] => Resource::Live,
+        ["chat", "send"] => Resource::Turn(TurnRoute::Send),
+        ["chat", "steer-send"] => Resource::Turn(TurnRoute::Steer),
+        ["chat", "retry"] => Resource::Turn(TurnRoute::Retry),
+        ["chat"] => Resource::Turn(TurnRoute::Chat),
+        ["agui"] => Resource::Turn(TurnRoute::Agui),
+        ["chat", "stop"] => Resource::Stop,
+        ["chat", "respond"] => Resource::Respond,
         ["events", "stream"] => Resource::Bus,
         ["chats"] => Resource::Chats,
         ["chats", chat] => Resource::Chat(chat),
@@ -188,6 +217,23 @@ fn needs_json(head: &Head) -> Result<(), Refusal> {
         return plain_coding(head);
     }
     Err(Refusal::new(415, "unsupported_media_type", "send the body with Content-Type: application/json"))
+}
+
+/// A turn's body is JSON or, where files go with it, a form; the form's boundary. A page elsewhere can send forms without
+/// being asked, so a form has to come from the page's own server.
+fn form_boundary(head: &Head, route: TurnRoute) -> Result<Option<String>, Refusal> {
+    if route == TurnRoute::Agui || !media_type(head).eq_ignore_ascii_case("multipart/form-data") {
+        return needs_json(head).map(|()| None);
+    }
+    plain_coding(head)?;
+    let origin = head.origin.as_deref().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+    if head.origin.is_some() && origin != head.host.as_deref() {
+        let message = "a form from a page of another server is not taken; send JSON";
+        return Err(Refusal::new(403, "cross_origin", message));
+    }
+    let boundary = head.content_type.as_deref().and_then(multipart::boundary);
+    let message = "the Content-Type of a form needs its boundary";
+    boundary.map(Some).ok_or_else(|| Refusal::new(400, "bad_request", message))
 }
 
 fn may_have_json(head: &Head) -> Result<(), Refusal> {

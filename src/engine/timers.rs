@@ -15,6 +15,8 @@ pub(super) enum Timer {
     Run(RunId),
     /// A question to the store.
     Question(Ticket),
+    /// Questions that a run's agent asked.
+    Asked(RunId),
 }
 
 /// Deadlines in order.
@@ -53,6 +55,7 @@ impl Engine {
                 Timer::Conn(id) => self.conn_due(id),
                 Timer::Run(id) => self.run_due(id),
                 Timer::Question(ticket) => self.question_due(ticket),
+                Timer::Asked(run) => self.questions_due(run),
             }
         }
     }

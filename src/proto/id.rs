@@ -122,6 +122,20 @@ pub struct ConnId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalId(pub u64);
 
+impl LocalId {
+    const TURN: u64 = 1 << 63;
+
+    /// The id of a turn's thread: these are numbered apart from the producers of an embedding program.
+    pub fn of_turn(number: u64) -> LocalId {
+        LocalId(LocalId::TURN | number)
+    }
+
+    /// Whether it is a turn's.
+    pub fn is_turn(self) -> bool {
+        self.0 & LocalId::TURN != 0
+    }
+}
+
 /// A moment, as the shell read it: the pure half never asks for the time itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {

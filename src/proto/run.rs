@@ -9,6 +9,7 @@ use crate::proto::history::Trigger;
 use crate::proto::id::{ChatId, ConnId, Now, RunId, Seq, Ticket};
 use crate::proto::log::Log;
 use crate::proto::parts::Parts;
+use crate::proto::turn::Asked;
 
 /// Where a run stands: registered → active → finalizing → ended, or cut off before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,10 @@ pub struct Run<S> {
     pub snapshots: Vec<SnapshotSlot<S>>,
     /// Whether its observers have yet to be told of news in this turn of the reactor.
     pub news: bool,
+    /// What the turn's agent asked so far.
+    pub asked: Vec<Asked>,
+    /// Whether its turn waits for a thread.
+    pub queued: bool,
     /// Whether the registry still names it; if not, it lives until its last observer leaves.
     pub retained: bool,
 }
@@ -143,6 +148,8 @@ impl<S> Run<S> {
             observers: Vec::new(),
             snapshots: Vec::new(),
             news: false,
+            asked: Vec::new(),
+            queued: false,
             retained: true,
         }
     }

@@ -32,7 +32,7 @@ pub fn budget() -> (Budget, Allowance) {
 }
 
 impl Budget {
-    fn take(&self, bytes: usize) {
+    pub(super) fn take(&self, bytes: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
         if before > PRODUCER_BYTES_MAX && before - bytes <= PRODUCER_BYTES_MAX {
             // A signal that is already there is as good.
@@ -81,7 +81,8 @@ impl Locals {
     pub(super) fn bytes_of(&self, input: &LocalInput) -> Option<usize> {
         match input {
             LocalInput::Event(bytes) => Some(bytes.len()),
-            LocalInput::Start(..) | LocalInput::Finish(_) => Some(0),
+            LocalInput::Ask(question) => Some(question.event.len()),
+            LocalInput::Start(..) | LocalInput::Finish(_) | LocalInput::Failed(..) => Some(0),
             LocalInput::Gone => None,
         }
     }

@@ -11,6 +11,7 @@ use crate::engine::LocalInput;
 use crate::proto::history::Answer;
 use crate::proto::id::{LocalId, Ticket};
 use crate::reactor::locals::LocalChannel;
+use crate::turns::acp::TurnEnd;
 use crate::wire::snapshot::Snapshot;
 
 /// What another thread has to say.
@@ -22,8 +23,10 @@ pub enum Message {
     Stored(Answer),
     /// A producer in this process makes itself known.
     Open(LocalId, LocalChannel),
-    /// A producer in this process did something.
+    /// A producer in this process, or a turn, did something.
     Local(LocalId, LocalInput),
+    /// A turn's thread is through; what it leaves of its agent's session.
+    TurnOver(LocalId, Option<TurnEnd>),
     /// The server is to stop.
     Stop,
 }

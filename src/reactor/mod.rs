@@ -7,6 +7,7 @@ mod clock;
 mod locals;
 mod mailbox;
 mod sockets;
+mod turns;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -16,9 +17,9 @@ use crossbeam_channel::Receiver;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::engine::{Config, Engine, Input, Output};
+use crate::engine::{Config, Engine, Input, LocalInput, Output};
 use crate::limits;
-use crate::proto::history::{Answer, Job, Outcome, Page};
+use crate::proto::history::{Answer, Job, Outcome, Page, RetryPoint, Turn};
 use crate::proto::id::{ConnId, Now};
 use crate::store::Store;
 use crate::workers::Workers;
@@ -29,6 +30,7 @@ pub use mailbox::{Mailbox, Message};
 use clock::Clock;
 use locals::Locals;
 use sockets::{Readiness, Sockets};
+use turns::Turns;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
@@ -72,6 +74,7 @@ pub struct Reactor {
     mailbox: Mailbox,
     messages: Receiver<Message>,
     locals: Locals,
+    turns: Turns,
     workers: Workers,
     /// Jobs that the store's queue had no room for, in order.
     overflow: VecDeque<Job>,
@@ -102,6 +105,7 @@ impl Reactor {
             mailbox: mailbox.clone(),
             messages,
             locals: Locals::default(),
+            turns: Turns::default(),
             workers: parts.workers,
             overflow: VecDeque::new(),
             buffer: vec![0; limits::READ_BYTES_PER_TURN],
@@ -134,6 +138,7 @@ impl Reactor {
             busy |= self.write(&store);
             self.reap(now, &store);
             if self.is_done(now) {
+                self.turns.close();
                 return Ok(store);
             }
         }
@@ -220,7 +225,14 @@ impl Reactor {
                 Message::Local(id, input) => {
                     let bytes = self.locals.bytes_of(&input);
                     self.engine.handle(now, Input::Local(id, input));
-                    self.locals.taken(id, bytes);
+                    match bytes {
+                        Some(bytes) if id.is_turn() => self.turns.taken(id, bytes),
+                        bytes => self.locals.taken(id, bytes),
+                    }
+                }
+                Message::TurnOver(id, left) => {
+                    self.turns.over(id, left, &self.mailbox);
+                    self.engine.handle(now, Input::Local(id, LocalInput::Gone));
                 }
                 Message::Stop => self.stop(now),
             }
@@ -240,7 +252,7 @@ impl Reactor {
 
     fn is_done(&self, now: Now) -> bool {
         let given_up = self.stop_by_ms.is_some_and(|by| by <= now.mono_ms);
-        given_up || (self.engine.is_finished() && self.overflow.is_empty())
+        given_up || (self.engine.is_finished() && self.overflow.is_empty() && self.turns.is_empty())
     }
 
     /// Reads each connection that has bytes, one budget each; returns whether any has more.
@@ -279,11 +291,18 @@ impl Reactor {
                         mailbox.send(Message::Serialized(ticket, snapshot));
                     });
                 }
-                Output::Store(job) => self.submit(now, store, job),
+                Output::Store(job) => {
+                    if let Job::Delete { chat, .. } = &job {
+                        self.turns.forget(chat);
+                    }
+                    self.submit(now, store, job);
+                }
                 Output::Withdraw(run) => store.withdraw(run),
                 Output::Close(id, how) => self.sockets.close(id, how, now.mono_ms),
                 Output::Resume(id) => self.sockets.resume(id),
+                Output::Local(id, reply) if id.is_turn() => self.turns.tell(id, reply),
                 Output::Local(id, reply) => self.locals.reply(id, reply),
+                Output::StartTurn(order) => self.turns.start(*order, &self.mailbox),
             }
         }
     }
@@ -300,22 +319,31 @@ impl Reactor {
 
     /// The store's queue is full. Readers are told; what changes the history waits, up to a bound.
     fn overflow_job(&mut self, now: Now, job: Job) {
+        let full = self.overflow.len() >= limits::STORE_JOBS_MAX;
+        let unsaved = |turn: &Turn| {
+            tracing::error!(run = %turn.run, chat = %turn.chat, "the store is stuck; this turn is not saved");
+            Answer::Finalized { run: turn.run, outcome: Outcome::Failed }
+        };
         let refused = match &job {
             Job::Chats { ticket, .. } | Job::Chat { ticket, .. } => {
-                Some(Answer::Page { ticket: *ticket, page: Page::Failed })
+                vec![Answer::Page { ticket: *ticket, page: Page::Failed }]
             }
-            Job::Commit(turn) if self.overflow.len() >= limits::STORE_JOBS_MAX => {
-                tracing::error!(run = %turn.run, chat = %turn.chat, "the store is stuck; this turn is not saved");
-                Some(Answer::Finalized { run: turn.run, outcome: Outcome::Failed })
+            Job::Commit(turn) if full => vec![unsaved(turn)],
+            Job::Delete { ticket, .. } if full => vec![Answer::Deleted { ticket: *ticket, done: false }],
+            Job::Open(opening) if full => {
+                let replaced = opening.replaced.as_ref().map(unsaved);
+                replaced.into_iter().chain([Answer::Opened { run: opening.run, opened: None }]).collect()
             }
-            Job::Delete { ticket, .. } if self.overflow.len() >= limits::STORE_JOBS_MAX => {
-                Some(Answer::Deleted { ticket: *ticket, done: false })
+            Job::FindRetry { ticket, .. } if full => {
+                vec![Answer::RetryPoint { ticket: *ticket, point: RetryPoint::Failed }]
             }
-            Job::Begin { .. } | Job::Commit(_) | Job::Delete { .. } => None,
+            Job::Begin { .. } | Job::Commit(_) | Job::Open(_) | Job::FindRetry { .. } | Job::Delete { .. } => {
+                self.overflow.push_back(job);
+                return;
+            }
         };
-        match refused {
-            Some(answer) => self.engine.handle(now, Input::Stored(answer)),
-            None => self.overflow.push_back(job),
+        for answer in refused {
+            self.engine.handle(now, Input::Stored(answer));
         }
     }
 

@@ -1,12 +1,11 @@
 //! Turns: conversations with agents. A turn thread speaks to one agent (AG-UI over HTTP, or ACP over stdio) and
 //! hands on what it says as AG-UI events; it decides nothing about runs and knows no observer.
 
+pub mod acp;
 pub mod native;
 pub mod sink;
 
-pub use crate::proto::turn::{
-    Agent, AgentKind, Decision, PromptPart, Question, QuestionKind, TurnOrder,
-};
+pub use crate::proto::turn::{Agent, AgentKind, Decision, PromptPart, Question, QuestionKind, TurnOrder};
 
 /// What a turn thread tells the reactor. After `Done` or `Failed` nothing follows.
 #[derive(Clone, Debug, PartialEq, Eq)]

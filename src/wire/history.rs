@@ -32,7 +32,7 @@ pub struct TurnRow<'a> {
     pub seq: u64,
     /// Wall clock of the run's start, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Wall clock of the producer's end, in milliseconds since 1970.
+    /// Wall clock of the producer's end, in milliseconds since 1970; of an open turn, that of its start.
     pub ended_ms: u64,
     /// A newer run took its place.
     pub superseded: bool,
@@ -110,7 +110,9 @@ impl ChatPage {
         number(out, ",\"seq\":", row.seq);
         number(out, ",\"started_ms\":", row.started_ms);
         number(out, ",\"ended_ms\":", row.ended_ms);
-        out.extend_from_slice(b",\"persisted\":true,\"superseded\":");
+        out.extend_from_slice(b",\"persisted\":");
+        out.extend_from_slice(if row.open { b"false" } else { b"true" });
+        out.extend_from_slice(b",\"superseded\":");
         out.extend_from_slice(if row.superseded { b"true" } else { b"false" });
         out.extend_from_slice(b",\"closed\":");
         match row.closed {
@@ -191,6 +193,7 @@ mod tests {
                 superseded,
                 closed,
                 events: br#"[{"type":"X"}]"#,
+                open: false,
             });
             page.message(br#"{"id":"m"}"#);
         }

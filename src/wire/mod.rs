@@ -15,3 +15,4 @@ pub mod reply;
 pub mod request;
 mod scan;
 pub mod snapshot;
+pub mod turn;

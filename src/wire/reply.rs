@@ -49,6 +49,28 @@ pub fn started(run: RunId) -> Vec<u8> {
     json(&Started { run_id: run.as_str() })
 }
 
+/// The answer to a turn that was taken: `{"chat_id","run_id"}`.
+pub fn accepted(chat: &ChatId, run: RunId) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Accepted<'a> {
+        chat_id: &'a str,
+        run_id: &'a str,
+    }
+    json(&Accepted { chat_id: chat.as_str(), run_id: run.as_str() })
+}
+
+/// The answer to a response that counts; `decided` are the members that say what was decided.
+pub fn answered(request: &str, decided: &str) -> Vec<u8> {
+    [b"{\"request_id\":", json(&request).as_slice(), b",", decided.as_bytes(), b"}"].concat()
+}
+
+/// The answer to a response that came too late, with what was decided.
+pub fn already_answered(decided: &str) -> Vec<u8> {
+    let message = "this question was answered before, or is closed; the first answer counts";
+    format!("{{\"error\":{{\"code\":\"already_answered\",\"message\":\"{message}\",{decided}}}}}")
+        .into_bytes()
+}
+
 /// The answer to a body of events: `{"seq","next"}`.
 pub fn appended(seq: Seq, produced: u64) -> Vec<u8> {
     #[derive(Serialize)]
@@ -107,6 +129,8 @@ pub fn bus_snapshot<'a, S: 'a>(runs: impl Iterator<Item = &'a Run<S>>) -> Vec<u8
         run_id: &'a str,
         trigger: &'static str,
         state: &'static str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        queued: bool,
     }
     let streams = runs
         .map(|run| Stream {
@@ -114,25 +138,29 @@ pub fn bus_snapshot<'a, S: 'a>(runs: impl Iterator<Item = &'a Run<S>>) -> Vec<u8
             run_id: run.id.as_str(),
             trigger: run.trigger.name(),
             state: run.state.name(),
+            queued: run.queued,
         })
         .collect();
     sse(&json(&Snapshot { event: "snapshot", streams }))
 }
 
-/// The event bus tells that a run was registered.
-pub fn bus_started(chat: &ChatId, run: RunId, trigger: Trigger) -> Vec<u8> {
+/// The event bus tells that a run was registered, or that its turn no longer waits for a thread.
+pub fn bus_started(chat: &ChatId, run: RunId, trigger: Trigger, queued: bool) -> Vec<u8> {
     #[derive(Serialize)]
     struct Started<'a> {
         event: &'static str,
         chat_id: &'a str,
         run_id: &'a str,
         trigger: &'static str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        queued: bool,
     }
     sse(&json(&Started {
         event: "stream_started",
         chat_id: chat.as_str(),
         run_id: run.as_str(),
         trigger: trigger.name(),
+        queued,
     }))
 }
 
