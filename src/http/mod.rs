@@ -9,6 +9,7 @@
 mod chunked;
 mod date;
 pub mod head;
+pub mod multipart;
 pub mod request;
 pub mod response;
 mod scan;
