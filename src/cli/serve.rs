@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -11,6 +12,7 @@ use signal_hook::iterator::Signals;
 use rejoin::engine::Config;
 use rejoin::limits::{self, Limits};
 use rejoin::store::DbPath;
+use rejoin::turns::Agent;
 use rejoin::{Server, ServerConfig};
 
 /// What `serve` and `demo` have in common.
@@ -63,6 +65,10 @@ pub(crate) struct ServeArgs {
     /// Seconds that the history is waited for before a run ends unsaved
     #[arg(long, default_value_t = limits::COMMIT_MS / 1000, value_name = "SECONDS")]
     commit_timeout: u64,
+
+    /// Turns that agents carry out at the same time; further ones wait in order
+    #[arg(long, default_value_t = limits::TURNS_MAX, value_name = "N", value_parser = positive)]
+    turns_max: usize,
 }
 
 /// One core belongs to the reactor.
@@ -79,7 +85,7 @@ fn positive(text: &str) -> Result<usize, String> {
 }
 
 impl ServeArgs {
-    fn config(&self) -> ServerConfig {
+    fn config(&self, agents: Vec<Arc<Agent>>) -> ServerConfig {
         let limits = Limits {
             window_events: self.window_events,
             retention_ms: self.retention.saturating_mul(1000),
@@ -89,6 +95,7 @@ impl ServeArgs {
             memory_bytes_max: self.memory_max,
             connections_max: self.connections_max,
             commit_ms: self.commit_timeout.saturating_mul(1000),
+            turns_max: self.turns_max,
         };
         let db =
             if self.db.as_os_str() == ":memory:" { DbPath::Memory } else { DbPath::File(self.db.clone()) };
@@ -97,14 +104,14 @@ impl ServeArgs {
             db,
             db_busy_ms: ServerConfig::default().db_busy_ms,
             workers: self.workers,
-            engine: Config { limits, hosts: self.hosts.clone() },
+            engine: Config { limits, hosts: self.hosts.clone(), agents },
         }
     }
 }
 
 /// Serves until SIGINT or SIGTERM. `started` runs once the server listens.
 pub(crate) fn serve(args: &ServeArgs, started: impl FnOnce(&Server)) -> ExitCode {
-    let server = match Server::start(args.config()) {
+    let server = match Server::start(args.config(Vec::new())) {
         Ok(server) => server,
         Err(error) => return super::fail(&error),
     };

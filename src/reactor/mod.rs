@@ -337,7 +337,11 @@ impl Reactor {
             Job::FindRetry { ticket, .. } if full => {
                 vec![Answer::RetryPoint { ticket: *ticket, point: RetryPoint::Failed }]
             }
-            Job::Begin { .. } | Job::Commit(_) | Job::Open(_) | Job::FindRetry { .. } | Job::Delete { .. } => {
+            Job::Begin { .. }
+            | Job::Commit(_)
+            | Job::Open(_)
+            | Job::FindRetry { .. }
+            | Job::Delete { .. } => {
                 self.overflow.push_back(job);
                 return;
             }

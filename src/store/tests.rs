@@ -80,6 +80,7 @@ fn words(answer: Answer) -> String {
             let number = (0..3_000).find(|number| run(*number) == id).unwrap();
             format!("{number} {}", outcome.name())
         }
+        Answer::Opened { .. } | Answer::RetryPoint { .. } => panic!("{answer:?}"),
         Answer::Deleted { done, .. } => if done { "deleted" } else { "not deleted" }.to_owned(),
         Answer::Page { page: Page::Found(body), .. } => String::from_utf8(body).unwrap(),
         Answer::Page { page, .. } => format!("{page:?}"),

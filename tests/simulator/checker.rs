@@ -25,8 +25,17 @@ enum Claim {
     Ended { run: String, seq: u64, persisted: bool, superseded: bool },
     /// A producer was told that the run reaches this seq.
     Acknowledged { run: String, seq: u64 },
+    /// A sender was told that its turn is taken.
+    Accepted { run: String },
+    /// The run's agent was told the answer to its question.
+    Answered { run: String },
     /// A legacy stream of the chat was complete with these.
     Legacy { chat: String, events: Vec<Value> },
+}
+
+/// Whether the engine says with this that a question is answered.
+fn is_resolution(event: &Value) -> bool {
+    event["name"] == "acp.permission_resolved"
 }
 
 /// Truths, claims, and the violation that was found.
@@ -62,6 +71,10 @@ impl Checker {
             }
             Some("stream_started") => {
                 let before = self.current.insert(chat.clone(), run.clone());
+                if before.as_ref() == Some(&run) {
+                    // Its turn waits for a thread, or does no longer.
+                    return;
+                }
                 self.require(before.is_none(), || format!("{run} started before {before:?} ended"));
                 self.runs.insert(run, Truth { chat, ..Truth::default() });
             }
@@ -114,6 +127,14 @@ impl Checker {
         self.claims.push(Claim::Legacy { chat: chat.to_owned(), events });
     }
 
+    pub fn accepted(&mut self, run: &str) {
+        self.claims.push(Claim::Accepted { run: run.to_owned() });
+    }
+
+    pub fn answered(&mut self, run: &str) {
+        self.claims.push(Claim::Answered { run: run.to_owned() });
+    }
+
     /// The answer to a finish.
     pub fn finished(&mut self, body: &Value) {
         let run = body["run_id"].as_str().unwrap_or("");
@@ -133,16 +154,21 @@ impl Checker {
     }
 
     /// Looks at what was claimed in this step. `saved` says whether the store has told that a run is committed.
-    pub fn settle(&mut self, saved: impl Fn(&str) -> bool) {
+    pub fn settle(&mut self, saved: impl Fn(&str) -> bool, begun: impl Fn(&str) -> bool) {
         for claim in std::mem::take(&mut self.claims) {
             self.checked += 1;
-            if let Err(what) = self.judge(&claim, &saved) {
+            if let Err(what) = self.judge(&claim, &saved, &begun) {
                 self.fail(format!("{what} ({claim:?})"));
             }
         }
     }
 
-    fn judge(&self, claim: &Claim, saved: &impl Fn(&str) -> bool) -> Result<(), String> {
+    fn judge(
+        &self,
+        claim: &Claim,
+        saved: &impl Fn(&str) -> bool,
+        begun: &impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
         match claim {
             Claim::Has { run, seq, events } => {
                 let all = self.prefix(run, *seq).ok_or("more events than the run has")?;
@@ -168,6 +194,19 @@ impl Checker {
                     return Err(format!("acknowledged, but the run has {has} events"));
                 }
             }
+            Claim::Accepted { run } => {
+                if !begun(run) {
+                    return Err("a turn was taken whose message is not in the history".to_owned());
+                }
+            }
+            Claim::Answered { run } => {
+                let truth = self.runs.get(run).ok_or("an answer for an unknown run")?;
+                let over =
+                    truth.end.is_some() || truth.events.iter().any(|event| event["type"] == "RUN_FINISHED");
+                if !over && !truth.events.iter().any(is_resolution) {
+                    return Err("the agent has the answer before the run has".to_owned());
+                }
+            }
             Claim::Legacy { chat, events } => {
                 let compacted = model::compact(events);
                 let whole = |truth: &Truth| {
@@ -189,12 +228,13 @@ impl Checker {
     /// acknowledged, then only what the engine appends.
     pub fn produced(&mut self, run: &str, plan: &[Value], acked: usize) {
         let Some(truth) = self.runs.get(run) else { return };
-        let own = truth.events.iter().zip(plan).take_while(|(event, planned)| event == planned).count();
+        let events: Vec<&Value> = truth.events.iter().filter(|event| !is_resolution(event)).collect();
+        let own = events.iter().zip(plan).take_while(|(event, planned)| **event == *planned).count();
         let closes = |event: &Value| {
             let kind = event["type"].as_str().unwrap_or("");
             kind.ends_with("_END") || kind == "RUN_ERROR"
         };
-        let odd = truth.events[own..].iter().find(|event| !closes(event)).cloned();
+        let odd = events[own..].iter().find(|event| !closes(event)).map(|event| (*event).clone());
         self.require(own >= acked, || format!("{run}: {acked} events were acknowledged, {own} are there"));
         self.require(odd.is_none(), || format!("{run}: nobody sent {odd:?}"));
     }

@@ -18,6 +18,8 @@ pub enum Client {
     Observer(Observer),
     /// One request whose answer only has to be well-formed.
     Once(String),
+    /// Wants something of the agent; never sends it twice.
+    Sender(Vec<u8>),
     /// Sends what is no HTTP, or only the half of it.
     Garbage(Vec<u8>),
 }
@@ -202,6 +204,8 @@ impl Producer {
 #[derive(Debug)]
 pub struct Observer {
     pub chat: String,
+    /// Its first request asks the agent; it never does that again.
+    sends: bool,
     flavour: Flavour,
     old_http: bool,
     wait_ms: usize,
@@ -238,6 +242,7 @@ impl Observer {
         };
         Observer {
             chat,
+            sends: false,
             flavour: *rng.pick(&[Flavour::Post, Flavour::Post, Flavour::Get, Flavour::Legacy]),
             old_http: rng.chance(20),
             wait_ms: *rng.pick(&[0, 50, 5_000, 60_000]),
@@ -251,6 +256,12 @@ impl Observer {
             done: false,
             attempts: 0,
         }
+    }
+
+    /// One who asks the agent and reads the answer on the same response.
+    pub fn sending(rng: &mut Rng, chat: String) -> Observer {
+        let flavour = *rng.pick(&[Flavour::Post, Flavour::Post, Flavour::Legacy]);
+        Observer { sends: true, flavour, invented: None, wait_ms: 0, ..Observer::new(rng, chat, &[]) }
     }
 
     /// The run it follows, how far it is, and whether it has seen the end; `None` while nothing has come yet.
@@ -282,6 +293,13 @@ impl Observer {
             return Some(format!("{line}\r\nHost: localhost\r\n{cursor}\r\n").into_bytes());
         }
         let mut body = json!({"chat_id": chat, "wait_ms": wait_ms});
+        if std::mem::take(&mut self.sends) {
+            body["message"] = json!("hello");
+            if self.flavour == Flavour::Post {
+                body["protocol"] = json!(1);
+            }
+            return Some(request("POST /chat", version, "application/json", body.to_string().as_bytes()));
+        }
         if self.flavour == Flavour::Post {
             body["protocol"] = json!(1);
             if let Some((run, seq)) = cursor {
@@ -362,7 +380,7 @@ impl Observer {
 
     fn complete(&mut self, response: &Response, checker: &mut Checker) {
         match response.status {
-            204 => self.done = true,
+            204 | 409 | 503 => self.done = true,
             200 if self.flavour == Flavour::Legacy => {
                 self.done = true;
                 // HTTP/1.0 can't tell an end from a cut but by a reset, which the world's reader does not show here.
@@ -391,7 +409,9 @@ impl Client {
             Client::Once(request) => {
                 Some(std::mem::take(request).into_bytes()).filter(|bytes| !bytes.is_empty())
             }
-            Client::Garbage(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Client::Garbage(bytes) | Client::Sender(bytes) => {
+                Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())
+            }
         }
     }
 
@@ -419,6 +439,15 @@ impl Client {
             }
             Client::Tap => Next::Wait,
             Client::Once(_) => Next::Close,
+            Client::Sender(_) => {
+                let body = response.json();
+                if response.status == 202 {
+                    checker.accepted(body["run_id"].as_str().unwrap_or(""));
+                }
+                let known = [200, 202, 400, 404, 409, 503].contains(&response.status);
+                checker.require(known, || format!("a sender was answered with {}: {body}", response.status));
+                Next::Close
+            }
             Client::Garbage(_) => {
                 checker.require(response.status >= 400, || {
                     format!("garbage was answered with {}", response.status)
@@ -440,7 +469,11 @@ impl Client {
                     }
                 }
             }
-            Client::Observer(_) | Client::Producer(_) | Client::Once(_) | Client::Garbage(_) => {}
+            Client::Observer(_)
+            | Client::Producer(_)
+            | Client::Once(_)
+            | Client::Sender(_)
+            | Client::Garbage(_) => {}
         }
     }
 }

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 #![allow(missing_docs, unreachable_pub, reason = "a test is its own only reader")]
 
+mod agents;
 mod checker;
 mod client;
 mod model;
@@ -62,6 +63,8 @@ fn step(world: &mut World) {
     } else if within(swarm.time) {
         let most = *world.rng.pick(&[10, 1_000, 20_000, 100_000]);
         world.pass_time(most);
+    } else if within(70) {
+        world.agent_step();
     } else if within(100) {
         world.work();
     } else if within(100) {
@@ -91,6 +94,7 @@ fn liveness(world: &mut World) {
             world.deliver(index);
         }
         world.work();
+        world.agents_step();
         world.store_step();
         world.pass_time(if world.is_idle() { 200_000 } else { 50 });
         if world.checker.violation.is_some() {
@@ -110,6 +114,9 @@ fn all_ended(world: &World) -> bool {
 
 fn aftermath(world: &mut World) {
     world.checker.at_rest();
+    for (run, plan) in std::mem::take(&mut world.spoken) {
+        world.checker.produced(&run, &plan, 0);
+    }
     for producer in std::mem::take(&mut world.past) {
         if let Some(run) = &producer.run {
             world.checker.produced(run, &producer.plan, producer.acked);
@@ -117,6 +124,7 @@ fn aftermath(world: &mut World) {
     }
     world.shut_down();
     for _ in 0..50 {
+        world.agents_step();
         world.work();
         world.store_step();
     }

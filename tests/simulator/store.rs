@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use rejoin::proto::history::{Answer, Job, Outcome, Page, Turn};
+use rejoin::proto::history::{Answer, Job, Opened, Opening, Outcome, Page, RetryPoint, Turn};
 use rejoin::proto::id::{ChatId, RunId};
 
 use crate::rng::Rng;
@@ -18,6 +18,11 @@ pub struct StoreModel {
     withdrawn: BTreeSet<RunId>,
     /// The commit that is being carried out takes until then.
     hangs_until_ms: Option<u64>,
+    /// Turns of agents by chat: their number and the message that they began with.
+    turns: BTreeMap<ChatId, Vec<(u64, Option<Vec<u8>>)>>,
+    last_turn: u64,
+    /// Runs whose turn was begun.
+    pub opened: BTreeSet<RunId>,
     /// Runs that are in the history.
     pub committed: BTreeSet<RunId>,
     /// Outcomes that were answered.
@@ -40,33 +45,71 @@ impl StoreModel {
     }
 
     /// Carries out the next job, unless the store hangs.
-    pub fn step(&mut self, now_ms: u64, rng: &mut Rng, swarm: &Swarm) -> Option<Answer> {
+    pub fn step(&mut self, now_ms: u64, rng: &mut Rng, swarm: &Swarm) -> Vec<Answer> {
         match self.hangs_until_ms {
-            Some(until) if until > now_ms => return None,
+            Some(until) if until > now_ms => return Vec::new(),
             Some(_) => self.hangs_until_ms = None,
             None => {
-                let commit = matches!(self.queue.front(), Some(Job::Commit(_)));
+                let commit = matches!(self.queue.front(), Some(Job::Commit(_) | Job::Open(_)));
                 if commit && rng.below(100) < swarm.commit_hangs {
                     self.hangs_until_ms = Some(now_ms + rng.below(60_000) as u64);
-                    return None;
+                    return Vec::new();
                 }
             }
         }
-        match self.queue.pop_front()? {
+        let Some(job) = self.queue.pop_front() else { return Vec::new() };
+        match job {
             Job::Begin { run, chat } => {
                 let revision = self.revisions.get(&chat).copied().unwrap_or(0);
                 self.begun.insert(run, (chat, revision));
-                None
+                Vec::new()
             }
-            Job::Commit(turn) => Some(self.commit(&turn, rng.below(100) < swarm.commit_fails)),
+            Job::Commit(turn) => vec![self.commit(&turn, rng.below(100) < swarm.commit_fails)],
+            Job::Open(opening) => self.open(*opening, rng.below(100) < swarm.commit_fails),
+            Job::FindRetry { ticket, chat, message_index } => {
+                let turns = self.turns.get(&chat).map_or(&[][..], Vec::as_slice);
+                let found = match message_index {
+                    None => turns.last(),
+                    Some(index) => turns.get(usize::try_from(index).unwrap()),
+                };
+                let point = match found {
+                    Some((turn, Some(message))) => RetryPoint::Turn(*turn, message.clone()),
+                    Some((_, None)) | None if message_index.is_none() => RetryPoint::Nothing,
+                    Some((_, None)) | None => RetryPoint::NoUserMessage,
+                };
+                vec![Answer::RetryPoint { ticket, point }]
+            }
             Job::Delete { ticket, chat, .. } => {
                 self.revisions.remove(&chat);
                 self.begun.retain(|_, (begun, _)| *begun != chat);
-                Some(Answer::Deleted { ticket, done: true })
+                self.turns.remove(&chat);
+                vec![Answer::Deleted { ticket, done: true }]
             }
-            Job::Chats { ticket, .. } => Some(Answer::Page { ticket, page: Page::Found(b"{}".to_vec()) }),
-            Job::Chat { ticket, .. } => Some(Answer::Page { ticket, page: Page::Missing }),
+            Job::Chats { ticket, .. } => vec![Answer::Page { ticket, page: Page::Found(b"{}".to_vec()) }],
+            Job::Chat { ticket, .. } => vec![Answer::Page { ticket, page: Page::Missing }],
         }
+    }
+
+    /// All of it, or nothing.
+    fn open(&mut self, opening: Opening, fails: bool) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = opening.replaced.iter().map(|turn| self.commit(turn, fails)).collect();
+        if fails {
+            self.begun.remove(&opening.run);
+            answers.push(Answer::Opened { run: opening.run, opened: None });
+            return answers;
+        }
+        self.last_revision += 1;
+        self.last_turn += 1;
+        self.revisions.insert(opening.chat.clone(), self.last_revision);
+        self.begun.insert(opening.run, (opening.chat.clone(), self.last_revision));
+        self.opened.insert(opening.run);
+        let turns = self.turns.entry(opening.chat).or_default();
+        turns.retain(|(turn, _)| opening.drop_from_turn.is_none_or(|dropped| *turn < dropped));
+        let has_history = !turns.is_empty();
+        turns.push((self.last_turn, opening.messages.first().map(|message| message.json.clone())));
+        let opened = Opened { messages: Vec::new(), runtime: opening.runtime_default, has_history };
+        answers.push(Answer::Opened { run: opening.run, opened: Some(opened) });
+        answers
     }
 
     fn commit(&mut self, turn: &Turn, fails: bool) -> Answer {

@@ -30,6 +30,9 @@ pub struct Swarm {
     /// Of 100 clients, this many are deleters, and this many send garbage.
     pub delete: usize,
     pub garbage: usize,
+    /// Of 100 clients, this many ask the agent, and this many threads there are for turns.
+    pub senders: usize,
+    pub turns_max: usize,
     /// Bytes of a delta, at most.
     pub delta_bytes: usize,
     /// Whether bytes arrive one by one.
@@ -62,6 +65,8 @@ impl Swarm {
             supersede,
             delete,
             garbage,
+            senders: *rng.pick(&[0, 10, 40]),
+            turns_max: *rng.pick(&[1, 2, 256]),
             delta_bytes: *rng.pick(&[3, 40, 400, 3_000]),
             dribble: rng.chance(25),
         }

@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use rejoin::engine::{Close, Config, Engine, Input, Output};
+use rejoin::engine::{Close, Config, Engine, Input, LocalInput, LocalReply, Output};
 use rejoin::limits::{Limits, SLICES_PER_WRITE};
 use rejoin::proto::id::{ConnId, Now, RunId};
 use rejoin::wire::snapshot::SnapshotJob;
 
+use crate::agents::{Agent, REQUEST};
 use crate::checker::Checker;
-use crate::client::{Client, Next, Observer, Producer};
+use crate::client::{Client, Next, Observer, Producer, request};
 use crate::reader::Reader;
 use crate::rng::Rng;
 use crate::store::StoreModel;
@@ -31,6 +32,9 @@ pub struct World {
     pub store: StoreModel,
     pub checker: Checker,
     jobs: Vec<SnapshotJob>,
+    agents: Vec<Agent>,
+    /// Turns with the events that their agents meant to say.
+    pub spoken: Vec<(String, Vec<serde_json::Value>)>,
     slots: Vec<Slot>,
     /// Clients without a connection.
     pub waiting: Vec<Client>,
@@ -67,10 +71,18 @@ impl World {
             retention_chats: swarm.retention_chats,
             event_bytes_max: swarm.event_bytes_max,
             run_bytes_max: swarm.run_bytes_max,
+            turns_max: swarm.turns_max,
             ..Limits::default()
         };
-        let engine =
-            Engine::new(Config { limits, ..Config::default() }, [u8::try_from(seed % 251).unwrap(); 32]);
+        let agent = std::sync::Arc::new(rejoin::proto::turn::Agent {
+            name: "agent".to_owned(),
+            kind: rejoin::proto::turn::AgentKind::Native { url: String::new(), headers: Vec::new() },
+            silence_ms: 1,
+        });
+        let engine = Engine::new(
+            Config { limits, hosts: Vec::new(), agents: vec![agent] },
+            [u8::try_from(seed % 251).unwrap(); 32],
+        );
         let mut world = World {
             engine,
             now: Now { mono_ms: 1, wall_ms: 1_700_000_000_000 },
@@ -79,6 +91,8 @@ impl World {
             store: StoreModel::default(),
             checker: Checker::default(),
             jobs: Vec::new(),
+            agents: Vec::new(),
+            spoken: Vec::new(),
             slots: Vec::new(),
             waiting: Vec::new(),
             past: Vec::new(),
@@ -109,6 +123,8 @@ impl World {
             Client::Garbage(garbage(&mut self.rng))
         } else if kind < self.swarm.garbage + self.swarm.delete {
             Client::Once(format!("DELETE /chats/{chat} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        } else if kind < self.swarm.garbage + self.swarm.delete + self.swarm.senders {
+            self.sender(chat)
         } else if kind < 25 {
             let path = ["/healthz", "/chats", "/chats/chat0", "/runs/nonsense"][self.rng.below(4)];
             Client::Once(format!("GET {path} HTTP/1.0\r\n\r\n"))
@@ -119,6 +135,51 @@ impl World {
             Client::Observer(Observer::new(&mut self.rng, chat, &known))
         };
         self.waiting.push(client);
+    }
+
+    /// Somebody who wants something of the agent.
+    fn sender(&mut self, chat: String) -> Client {
+        let index = self.rng.below(4);
+        let (path, body) = match self.rng.below(12) {
+            0..3 => ("send", r#","message":"x""#.to_owned()),
+            3 => ("send", r#","trigger":"heartbeat""#.to_owned()),
+            4 | 5 => ("steer-send", r#","message":"x""#.to_owned()),
+            6 => ("retry", String::new()),
+            7 => ("retry", format!(r#","message":"y","message_index":{index}"#)),
+            8 => ("stop", String::new()),
+            9 => ("respond", format!(r#","request_id":"{REQUEST}","option_id":"yes""#)),
+            10 => ("respond", format!(r#","request_id":"{REQUEST}","cancelled":true"#)),
+            _ => return Client::Observer(Observer::sending(&mut self.rng, chat)),
+        };
+        let body = format!(r#"{{"chat_id":"{chat}"{body}}}"#);
+        Client::Sender(request(&format!("POST /chat/{path}"), "1.1", "application/json", body.as_bytes()))
+    }
+
+    /// Some agent goes on.
+    pub fn agent_step(&mut self) {
+        if !self.agents.is_empty() {
+            let index = self.rng.below(self.agents.len());
+            self.step_agent(index);
+        }
+    }
+
+    /// Every agent goes on.
+    pub fn agents_step(&mut self) {
+        for index in (0..self.agents.len()).rev() {
+            self.step_agent(index);
+        }
+    }
+
+    fn step_agent(&mut self, index: usize) {
+        let agent = &mut self.agents[index];
+        let Some(input) = agent.step(&mut self.rng, self.calm) else { return };
+        let turn = agent.turn;
+        if matches!(input, LocalInput::Gone) {
+            let agent = self.agents.swap_remove(index);
+            self.spoken.push((agent.run, agent.plan));
+        }
+        self.note(|| format!("agent {turn:?} {input:?}").chars().take(200).collect());
+        self.input(Input::Local(turn, input));
     }
 
     /// Gives a client a connection, if it wants one.
@@ -221,7 +282,7 @@ impl World {
 
     /// The store does its next job.
     pub fn store_step(&mut self) {
-        if let Some(answer) = self.store.step(self.now.mono_ms, &mut self.rng, &self.swarm) {
+        for answer in self.store.step(self.now.mono_ms, &mut self.rng, &self.swarm) {
             self.note(|| format!("store {answer:?}"));
             self.input(Input::Stored(answer));
         }
@@ -249,7 +310,7 @@ impl World {
     /// Whether nothing is under way: no job, no commit, no bytes.
     pub fn is_idle(&self) -> bool {
         let sent = self.slots.iter().all(|slot| slot.client.is_none() || slot.inbound.is_empty());
-        self.jobs.is_empty() && self.store.is_idle() && sent
+        self.jobs.is_empty() && self.store.is_idle() && self.agents.is_empty() && sent
     }
 
     pub fn is_open(&self, index: usize) -> bool {
@@ -268,7 +329,10 @@ impl World {
         if all_written {
             self.check_promptness();
             let store = &self.store;
-            self.checker.settle(|run| RunId::parse(run).is_some_and(|run| store.committed.contains(&run)));
+            self.checker.settle(
+                |run| RunId::parse(run).is_some_and(|run| store.committed.contains(&run)),
+                |run| RunId::parse(run).is_some_and(|run| store.opened.contains(&run)),
+            );
         }
     }
 
@@ -304,7 +368,23 @@ impl World {
                     }
                     slot.doomed = true;
                 }
-                Output::Resume(_) | Output::Local(..) => {}
+                Output::StartTurn(order) => {
+                    let opened = self.store.opened.contains(&order.run);
+                    self.checker.require(opened, || "an agent starts before its message is saved".to_owned());
+                    let agent = Agent::new(&order, &mut self.rng, &self.swarm);
+                    self.agents.push(agent);
+                    let most = self.swarm.turns_max;
+                    self.checker.require(self.agents.len() <= most, || format!("more than {most} turns run"));
+                }
+                Output::Local(turn, reply) => {
+                    let agent = self.agents.iter_mut().find(|agent| agent.turn == turn);
+                    let Some(agent) = agent else { continue };
+                    agent.told(&reply);
+                    if let LocalReply::Answered { .. } = reply {
+                        self.checker.answered(&agent.run);
+                    }
+                }
+                Output::Resume(_) => {}
             }
         }
     }
@@ -386,7 +466,7 @@ impl World {
             Some(Client::Producer(producer)) if producer.is_done() => self.past.push(producer),
             Some(Client::Observer(observer)) if observer.done => {}
             Some(client @ (Client::Producer(_) | Client::Observer(_))) => self.waiting.push(client),
-            Some(Client::Tap | Client::Once(_) | Client::Garbage(_)) | None => {}
+            Some(Client::Tap | Client::Once(_) | Client::Sender(_) | Client::Garbage(_)) | None => {}
         }
     }
 }
