@@ -37,7 +37,7 @@ fn check_open(stage: &mut Stage, events: &[&str], ends: &[&str]) {
 #[test]
 fn every_prefix_of_a_short_sequence_is_closed_well() {
     let mut stage = Stage::set();
-    for seed in 0..25 {
+    for seed in 0..16 {
         let events = generate::events(seed, Options { steps: 6, ..Options::default() });
         for cut in 0..=events.len() {
             stage.try_each(seed, &events[..cut], &Ending::ALONE);
@@ -48,7 +48,7 @@ fn every_prefix_of_a_short_sequence_is_closed_well() {
 #[test]
 fn long_sequences_are_closed_well_wherever_they_break_off() {
     let mut stage = Stage::set();
-    for seed in 1_000..1_012 {
+    for seed in 1_000..1_010 {
         let events = generate::events(seed, Options { steps: 60, ..Options::default() });
         let every = 1 + events.len() / 4;
         for cut in (0..=events.len()).rev().step_by(every) {
@@ -206,11 +206,12 @@ fn steps_need_no_end() {
 #[test]
 fn a_repeated_member_counts_where_it_stands_last() {
     let mut stage = Stage::set();
-    check_open(
-        &mut stage,
-        &[r#"{"type":"CUSTOM","messageId":"a","t\u0079pe":"TEXT_MESSAGE_START","message\u0049d":"b"}"#],
-        &["TEXT_MESSAGE_END b"],
-    );
+    let repeated =
+        r#"{"type":"CUSTOM","messageId":"a","t\u0079pe":"TEXT_MESSAGE_START","message\u0049d":"b"}"#;
+    let events = [RUN_STARTED, repeated];
+    let closed = stage.close(&events, Ending::Finished);
+    assert_eq!(closed.short(), ["TEXT_MESSAGE_END b", "RUN_ERROR agent_error"]);
+    assert_eq!(stage.accept(&events, &closed).texts, [""; 0]);
 }
 
 /// The client gives every span of thinking an id of its own and then knows the last one only: no event can end an
@@ -272,7 +273,7 @@ fn events_without_a_run_are_closed_only_if_their_producer_breaks() {
 #[test]
 fn a_bad_line_closes_a_run_that_is_streamed() {
     let mut stage = Stage::set();
-    for seed in 0..40 {
+    for seed in 0..20 {
         let options = Options { steps: 6, line_breaks: false, ..Options::default() };
         let events = generate::events(seed, options);
         for cut in [1, events.len() / 2, events.len()] {
