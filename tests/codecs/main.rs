@@ -13,7 +13,3 @@ mod http;
 mod json;
 mod material;
 mod opinion;
-#[path = "../support/spelling.rs"]
-mod spelling;
-
-use generate::rng;
