@@ -121,7 +121,7 @@ fn choices() -> impl Strategy<Value = Vec<Index>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn events_come_out_as_they_went_in(events in material::events(true), choices in choices(), cuts in material::cuts()) {

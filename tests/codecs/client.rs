@@ -87,7 +87,7 @@ fn choices() -> impl Strategy<Value = Vec<Index>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn messages_come_out_as_they_went_in(messages in messages(), choices in choices(), cuts in material::cuts()) {

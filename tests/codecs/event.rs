@@ -63,7 +63,7 @@ fn check_kind(line: &[u8], kind: &Kind<'_>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(700))]
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
     fn an_event_is_read_and_kept_byte_for_byte(event in material::event()) {

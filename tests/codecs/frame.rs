@@ -144,7 +144,7 @@ fn check_ids(form: Form, run: RunId, first: u64, count: usize, body: &[u8]) -> R
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn every_form_is_read_back_by_the_client(

@@ -135,7 +135,7 @@ fn write(requests: &[Request]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn requests_come_out_as_they_went_in(requests in prop::collection::vec(request(), 1..4), cuts in material::cuts()) {
