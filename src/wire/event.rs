@@ -63,13 +63,13 @@ impl From<JsonFault> for EventFault {
 /// Reads an event. `scratch` takes the event's line if that differs from `bytes`.
 pub fn read<'a>(bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Event<'a>, EventFault> {
     if memchr::memchr2(b'\r', b'\n', bytes).is_none() {
-        let bytes = bytes.trim_ascii();
+        let bytes = json::trim(bytes);
         return Ok(Event { line: bytes, kind: classify(bytes)? });
     }
     // Valid JSON has no raw line break inside a string, so all that are there stand between tokens.
     classify(bytes)?;
     scratch.clear();
-    scratch.extend(bytes.trim_ascii().iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+    scratch.extend(json::trim(bytes).iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
     let line = scratch.as_slice();
     Ok(Event { line, kind: classify(line)? })
 }

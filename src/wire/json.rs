@@ -90,6 +90,14 @@ pub fn members(json: &[u8]) -> Result<Members<'_>, JsonFault> {
     }
 }
 
+/// The bytes without the white space around them: JSON's own, which is less than ASCII's.
+pub fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] | [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
 impl<'a> Iterator for Members<'a> {
     type Item = Result<Member<'a>, JsonFault>;
 
@@ -205,7 +213,7 @@ impl<'a> Members<'a> {
     fn not_object(&self) -> JsonFault {
         match serde_json::from_slice::<&RawValue>(self.json) {
             Ok(_) => JsonFault::NotObject,
-            Err(_) => JsonFault::Syntax(self.at),
+            Err(fault) => JsonFault::Syntax(fault_offset(self.json, &fault)),
         }
     }
 
@@ -256,9 +264,21 @@ fn nested(bytes: &[u8]) -> Result<&[u8], JsonFault> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>();
     match values.next() {
         Some(Ok(value)) => Ok(value.get().as_bytes()),
-        Some(Err(fault)) => Err(JsonFault::Syntax(fault.column().saturating_sub(1).min(bytes.len()))),
+        Some(Err(fault)) => Err(JsonFault::Syntax(fault_offset(bytes, &fault))),
         None => Err(JsonFault::Syntax(0)),
     }
+}
+
+/// Where in `bytes` serde_json found a fault: it counts lines and columns from 1, and column 0 is the line break
+/// itself.
+fn fault_offset(bytes: &[u8], fault: &serde_json::Error) -> usize {
+    if fault.is_eof() {
+        return bytes.len();
+    }
+    let breaks_before = fault.line().saturating_sub(1);
+    let last_break = breaks_before.checked_sub(1).and_then(|nth| memchr::memchr_iter(b'\n', bytes).nth(nth));
+    let line_start = last_break.map_or(0, |at| at + 1);
+    (line_start + fault.column()).saturating_sub(1).min(bytes.len())
 }
 
 /// Looks at brackets only, up to the end of the first value; what is no JSON is found later.

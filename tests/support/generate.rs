@@ -11,7 +11,7 @@ pub(crate) mod rng;
 #[path = "samples.rs"]
 mod samples;
 #[path = "spelling.rs"]
-mod spelling;
+pub(crate) mod spelling;
 #[path = "streams.rs"]
 mod streams;
 
