@@ -141,7 +141,7 @@ fn content_may_be_any_bytes() {
     let mut body = b"--b-1\r\nContent-Disposition: form-data; name=a\r\n\r\n".to_vec();
     body.extend_from_slice(&content);
     body.extend_from_slice(b"\r\n--b-1--\r\n");
-    assert_eq!(parts(&body, "b-1").unwrap()[0].bytes, content);
+    assert_eq!(parts(&body, "b-1").unwrap().first().unwrap().bytes, content);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
             let mut body = write(quoting, &parts);
             for (index, byte) in changes {
                 let at = index.index(body.len());
-                body[at] = byte;
+                *body.get_mut(at).unwrap() = byte;
             }
             body.truncate(body.len() - cut.index(body.len()) / 4);
             body
