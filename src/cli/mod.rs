@@ -1,5 +1,6 @@
 //! The command line: one module for each subcommand.
 
+mod agents;
 mod demo;
 mod observe;
 mod push;

@@ -15,6 +15,8 @@ use rejoin::store::DbPath;
 use rejoin::turns::Agent;
 use rejoin::{Server, ServerConfig};
 
+use super::agents::AgentArgs;
+
 /// What `serve` and `demo` have in common.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
@@ -69,6 +71,9 @@ pub(crate) struct ServeArgs {
     /// Turns that agents carry out at the same time; further ones wait in order
     #[arg(long, default_value_t = limits::TURNS_MAX, value_name = "N", value_parser = positive)]
     turns_max: usize,
+
+    #[command(flatten)]
+    agents: AgentArgs,
 }
 
 /// One core belongs to the reactor.
@@ -111,7 +116,11 @@ impl ServeArgs {
 
 /// Serves until SIGINT or SIGTERM. `started` runs once the server listens.
 pub(crate) fn serve(args: &ServeArgs, started: impl FnOnce(&Server)) -> ExitCode {
-    let server = match Server::start(args.config(Vec::new())) {
+    let agents = match args.agents.agents() {
+        Ok(agents) => agents,
+        Err(fault) => return super::fail(&fault),
+    };
+    let server = match Server::start(args.config(agents)) {
         Ok(server) => server,
         Err(error) => return super::fail(&error),
     };

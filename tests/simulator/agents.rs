@@ -67,6 +67,11 @@ impl Agent {
         }
     }
 
+    /// Whether only time or a person can move it.
+    pub fn waits(&self) -> bool {
+        self.asking && !self.cancelled && !self.over
+    }
+
     /// What the engine tells it.
     pub fn told(&mut self, reply: &LocalReply) {
         match reply {

@@ -206,6 +206,8 @@ pub struct Observer {
     pub chat: String,
     /// Its first request asks the agent; it never does that again.
     sends: bool,
+    /// It has asked the agent, and waits for its message to be saved.
+    pub asked: bool,
     flavour: Flavour,
     old_http: bool,
     wait_ms: usize,
@@ -221,6 +223,9 @@ pub struct Observer {
     ended: bool,
     pub done: bool,
     attempts: usize,
+    /// Faults are over: it may not need to give up any more.
+    calm: bool,
+    pub gave_up: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +248,7 @@ impl Observer {
         Observer {
             chat,
             sends: false,
+            asked: false,
             flavour: *rng.pick(&[Flavour::Post, Flavour::Post, Flavour::Get, Flavour::Legacy]),
             old_http: rng.chance(20),
             wait_ms: *rng.pick(&[0, 50, 5_000, 60_000]),
@@ -255,6 +261,15 @@ impl Observer {
             ended: false,
             done: false,
             attempts: 0,
+            calm: false,
+            gave_up: false,
+        }
+    }
+
+    /// Faults are over: it tries again as if it had just come.
+    pub fn calm(&mut self) {
+        if !std::mem::replace(&mut self.calm, true) {
+            self.attempts = 0;
         }
     }
 
@@ -275,6 +290,7 @@ impl Observer {
     fn next_request(&mut self) -> Option<Vec<u8>> {
         self.attempts += 1;
         if self.done || self.attempts > 12 {
+            self.gave_up = self.calm && !self.done;
             self.done = true;
             return None;
         }
@@ -293,7 +309,8 @@ impl Observer {
             return Some(format!("{line}\r\nHost: localhost\r\n{cursor}\r\n").into_bytes());
         }
         let mut body = json!({"chat_id": chat, "wait_ms": wait_ms});
-        if std::mem::take(&mut self.sends) {
+        self.asked = std::mem::take(&mut self.sends);
+        if self.asked {
             body["message"] = json!("hello");
             if self.flavour == Flavour::Post {
                 body["protocol"] = json!(1);

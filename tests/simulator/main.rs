@@ -82,8 +82,10 @@ fn liveness(world: &mut World) {
     (world.swarm.commit_fails, world.swarm.commit_hangs) = (0, 0);
     for _ in 0..REST_STEPS {
         for client in &mut world.waiting {
-            if let Client::Producer(producer) = client {
-                producer.calm();
+            match client {
+                Client::Producer(producer) => producer.calm(),
+                Client::Observer(observer) => observer.calm(),
+                Client::Tap | Client::Once(_) | Client::Sender(_) | Client::Garbage(_) => {}
             }
         }
         for client in std::mem::take(&mut world.waiting) {

@@ -8,6 +8,9 @@ use rejoin::proto::id::{ChatId, RunId};
 use crate::rng::Rng;
 use crate::swarm::Swarm;
 
+/// A turn's number and the message that it began with.
+type Begun = (u64, Option<Vec<u8>>);
+
 /// What the store knows.
 #[derive(Debug, Default)]
 pub struct StoreModel {
@@ -18,8 +21,8 @@ pub struct StoreModel {
     withdrawn: BTreeSet<RunId>,
     /// The commit that is being carried out takes until then.
     hangs_until_ms: Option<u64>,
-    /// Turns of agents by chat: their number and the message that they began with.
-    turns: BTreeMap<ChatId, Vec<(u64, Option<Vec<u8>>)>>,
+    /// Turns of agents, by chat.
+    turns: BTreeMap<ChatId, Vec<Begun>>,
     last_turn: u64,
     /// Runs whose turn was begun.
     pub opened: BTreeSet<RunId>,

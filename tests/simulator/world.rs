@@ -185,8 +185,16 @@ impl World {
     /// Gives a client a connection, if it wants one.
     pub fn connect(&mut self, mut client: Client) {
         let Some(bytes) = client.connect(&mut self.rng) else {
-            if let Client::Producer(producer) = client {
-                self.past.push(producer);
+            match client {
+                Client::Producer(producer) => self.past.push(producer),
+                Client::Observer(observer) if observer.gave_up => {
+                    self.checker.fail(format!("without faults it takes too many attempts: {observer:?}"));
+                }
+                Client::Observer(_)
+                | Client::Tap
+                | Client::Once(_)
+                | Client::Sender(_)
+                | Client::Garbage(_) => {}
             }
             return;
         };
@@ -307,10 +315,11 @@ impl World {
         self.engine.is_finished()
     }
 
-    /// Whether nothing is under way: no job, no commit, no bytes.
+    /// Whether nothing is under way: no job, no commit, no bytes, and no agent that could go on.
     pub fn is_idle(&self) -> bool {
         let sent = self.slots.iter().all(|slot| slot.client.is_none() || slot.inbound.is_empty());
-        self.jobs.is_empty() && self.store.is_idle() && self.agents.is_empty() && sent
+        let agents_wait = self.agents.iter().all(Agent::waits);
+        self.jobs.is_empty() && self.store.is_idle() && agents_wait && sent
     }
 
     pub fn is_open(&self, index: usize) -> bool {
@@ -344,7 +353,7 @@ impl World {
         for slot in self.slots.iter_mut().filter(free) {
             let Some(Client::Observer(observer)) = &slot.client else { continue };
             let attached = slot.reader.current().is_some();
-            let missed = !attached && self.checker.goes_on(&observer.chat);
+            let missed = !attached && !observer.asked && self.checker.goes_on(&observer.chat);
             self.checker.require(!missed, || format!("{observer:?} waits though its chat has a run"));
             if self.jobs.is_empty()
                 && let Some((run, seq, ended)) = observer.position()

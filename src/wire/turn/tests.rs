@@ -25,7 +25,7 @@ fn bad_turns_are_refused_and_say_what_to_change() {
         (r#"{"chat_id":"c","payload":1,"config":{"forwardedProps":[]}}"#, "forwardedProps"),
     ];
     for (body, what) in cases {
-        let message = read_turn(body).expect_err(body);
+        let message = read_turn(body).err().unwrap_or_default();
         assert!(message.contains(what), "{body}: {message}");
     }
 }
