@@ -160,7 +160,9 @@ impl Fault {
             }
             Fault::HalfEvent { number } => write!(out, " ended its answer in the middle of event {number}"),
             Fault::Cut => write!(out, " broke off in the middle of its answer"),
-            Fault::Silent(time) => write!(out, " said nothing for {time:?} and was given up"),
+            Fault::Silent(time) => {
+                write!(out, " said nothing for {} s and was given up", time.as_secs_f32())
+            }
             Fault::Thread(error) => write!(out, " was not asked: the server can't start a thread: {error}"),
             Fault::Reader => write!(out, " was given up: the server failed while it read the answer"),
         }

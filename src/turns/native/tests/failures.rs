@@ -198,7 +198,7 @@ fn check_silent(pieces: &'static [&'static str], events: usize) {
     });
     let told = Turn::begin(order(&agent.url(), 500), RootCerts::PlatformVerifier).rest(&agent.host);
     agent.join();
-    let silent = "timeout: The agent helper at HOST said nothing for 500ms and was given up";
+    let silent = "timeout: The agent helper at HOST said nothing for 0.5 s and was given up";
     assert_eq!((told.len(), told.last().map(String::as_str)), (events + 1, Some(silent)), "{pieces:?}");
 }
 
