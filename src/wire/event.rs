@@ -117,13 +117,24 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn take(&mut self, member: Member<'a>) {
-        let key = member.key.decoded();
-        let bit = match &*key {
+        let bit = if member.key.escaped {
+            self.place(&member.key.decoded(), member)
+        } else {
+            self.place(member.key.bytes, member)
+        };
+        self.odd |= self.seen & bit != 0;
+        self.seen |= bit;
+    }
+
+    /// Puts a member where it belongs; returns its bit.
+    #[inline(always)]
+    fn place(&mut self, key: &[u8], member: Member<'a>) -> u8 {
+        match key {
             b"type" => {
-                match member.value {
-                    Value::Text(raw) => self.kind = Some(raw),
-                    Value::Object(_) | Value::Other(_) => self.kind = None,
-                }
+                self.kind = match member.value {
+                    Value::Text(raw) => Some(raw),
+                    Value::Object(_) | Value::Other(_) => None,
+                };
                 TYPE
             }
             b"messageId" => {
@@ -152,11 +163,9 @@ impl<'a> Fields<'a> {
             }
             _ => {
                 self.others.push(member);
-                return;
+                0
             }
-        };
-        self.odd |= self.seen & bit != 0;
-        self.seen |= bit;
+        }
     }
 
     fn delta_text(&self) -> Option<&'a [u8]> {
@@ -184,12 +193,12 @@ fn classify(bytes: &[u8]) -> Result<Kind<'_>, EventFault> {
         b"TOOL_CALL_ARGS" => DeltaKind::ToolArgs,
         _ => return Ok(undelta(&name, bytes, &fields)),
     };
-    let delta = read_delta(delta_kind, bytes, fields);
+    let delta = read_delta(delta_kind, bytes, &fields);
     Ok(delta.map_or(Kind::Boundary(Mark::Plain), Kind::Delta))
 }
 
 /// A delta event that can be joined; `None` if it has to pass as it is.
-fn read_delta<'a>(kind: DeltaKind, bytes: &'a [u8], fields: Fields<'a>) -> Option<Delta<'a>> {
+fn read_delta<'a>(kind: DeltaKind, bytes: &'a [u8], fields: &Fields<'a>) -> Option<Delta<'a>> {
     let text_bytes = fields.delta_text()?;
     let id = match kind {
         DeltaKind::Text | DeltaKind::Reasoning => text(fields.message_id)?,
@@ -205,7 +214,7 @@ fn read_delta<'a>(kind: DeltaKind, bytes: &'a [u8], fields: Fields<'a>) -> Optio
         Some(Value::Text(_) | Value::Other(_)) => return None,
     };
     let head = head(bytes, fields.delta?, fields.metadata.is_some());
-    Some(Delta { kind, id, text: text_bytes, head, same: same(kind, &fields), attributes })
+    Some(Delta { kind, id, text: text_bytes, head, same: same(kind, fields), attributes })
 }
 
 /// The metadata's members, each key once: within one object, too, the last write wins.

@@ -101,32 +101,31 @@ pub fn trim(mut bytes: &[u8]) -> &[u8] {
 impl<'a> Iterator for Members<'a> {
     type Item = Result<Member<'a>, JsonFault>;
 
-    #[inline]
+    // Into its caller, so that a member is not copied from return value to return value.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let step = match self.state {
+        let begun = match self.state {
             State::Done => return None,
             State::Start => self.open(),
-            State::Between => self.member().map(Some),
+            State::Between => Ok(true),
         };
-        match step {
-            Ok(Some(member)) => {
-                self.state = if member.last { State::Done } else { State::Between };
-                Some(Ok(member))
-            }
-            Ok(None) => {
-                self.state = State::Done;
-                None
-            }
-            Err(fault) => {
-                self.state = State::Done;
-                Some(Err(fault))
-            }
+        self.state = State::Done;
+        match begun {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(fault) => return Some(Err(fault)),
         }
+        let member = self.member();
+        if member.as_ref().is_ok_and(|member| !member.last) {
+            self.state = State::Between;
+        }
+        Some(member)
     }
 }
 
 impl<'a> Members<'a> {
-    fn open(&mut self) -> Result<Option<Member<'a>>, JsonFault> {
+    /// Takes the opening brace; returns whether a member follows.
+    fn open(&mut self) -> Result<bool, JsonFault> {
         self.space();
         match self.peek() {
             Some(b'{') => self.at += 1,
@@ -136,11 +135,12 @@ impl<'a> Members<'a> {
         if self.peek() == Some(b'}') {
             self.at += 1;
             self.end()?;
-            return Ok(None);
+            return Ok(false);
         }
-        self.member().map(Some)
+        Ok(true)
     }
 
+    #[inline(always)]
     fn member(&mut self) -> Result<Member<'a>, JsonFault> {
         self.space();
         let start = self.at;
