@@ -10,6 +10,7 @@ use rejoin::engine::Output;
 use rejoin::proto::accumulator::Accumulator;
 use rejoin::proto::event::Kind;
 use rejoin::proto::id::{RunId, Seq, Ticket};
+use rejoin::proto::pool::BlockPool;
 use rejoin::wire::event::{self, PUNCTUATION};
 use rejoin::wire::frame::Form;
 use rejoin::wire::snapshot::SnapshotJob;
@@ -19,13 +20,13 @@ use support::{Pushed, Text, deltas};
 /// The text of a run with these events.
 fn text(body: &[u8]) -> Accumulator {
     let mut text = Accumulator::new(&PUNCTUATION);
-    let mut scratch = Vec::new();
+    let (mut scratch, mut pool) = (Vec::new(), BlockPool::default());
     for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let event = event::read(line, &mut scratch).expect("an event");
         match &event.kind {
-            Kind::Delta(delta) => text.delta(delta),
-            Kind::Chunk(chunk) => text.chunk(chunk),
-            Kind::Boundary(mark) => text.boundary(event.line, mark),
+            Kind::Delta(delta) => text.delta(delta, &mut pool),
+            Kind::Chunk(chunk) => text.chunk(chunk, &mut pool),
+            Kind::Boundary(mark) => text.boundary(event.line, mark, &mut pool),
         }
     }
     text

@@ -8,11 +8,11 @@ pub const TEXT_BLOCK_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
 /// Sizes of a run's log blocks, in bytes; a frame larger than the last gets a block of its own.
 pub const LOG_BLOCK_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
 
-/// Free log blocks kept for later, at most: 64 MiB.
+/// Free blocks of the largest size, of logs and texts, kept for later, at most: 64 MiB.
 pub const POOL_BLOCKS_MAX: usize = 1024;
 
-/// Free log blocks with touched pages at the start: 8 MiB hold the window of several busy runs.
-pub const POOL_BLOCKS_WARM: usize = 128;
+/// Such blocks with touched pages at the start: 16 MiB hold one run of 10 MiB with its window, or some dozen usual ones.
+pub const POOL_BLOCKS_WARM: usize = 256;
 
 /// Levels of nesting in an event. Common JSON readers stop at 128; the envelope around an event needs a few of them.
 pub const JSON_DEPTH_MAX: usize = 120;

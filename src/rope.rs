@@ -72,6 +72,12 @@ impl Rope {
         }
     }
 
+    /// Takes the rope apart and hands on the pieces that nobody else holds.
+    pub fn unshared(self, mut take: impl FnMut(Vec<u8>)) {
+        let full = self.full.into_iter().filter_map(|chunk| Arc::try_unwrap(chunk).ok()).flatten();
+        full.chain(self.open).filter_map(|piece| Arc::try_unwrap(piece).ok()).for_each(&mut take);
+    }
+
     /// All bytes in one vector (a copy).
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or(0));
@@ -110,5 +116,23 @@ mod tests {
             assert_eq!(rope.piece(index).map(|piece| piece.to_vec()), Some(format!("{index},").into_bytes()));
         }
         assert_eq!(rope.piece(200), None);
+    }
+
+    #[test]
+    fn only_what_nobody_else_holds_is_handed_on() {
+        let mut rope = Rope::default();
+        (0..100).for_each(|_| rope.push_copy(b"x"));
+        let held = (rope.clone(), rope.piece(1).cloned());
+        let mut later = rope.clone();
+        (0..30).for_each(|_| later.push_copy(b"y"));
+        let count = |rope: Rope| {
+            let mut pieces = 0;
+            rope.unshared(|_| pieces += 1);
+            pieces
+        };
+        assert_eq!(count(rope), 0);
+        assert_eq!(count(later), 30, "the others are held");
+        drop(held.1);
+        assert_eq!(count(held.0), 100);
     }
 }

@@ -74,7 +74,7 @@ impl Engine {
         let wall_ms = self.now.wall_ms;
         let run = self.registry.run_mut(key);
         let before = run.memory_bytes();
-        run.text.seal();
+        run.text.seal(&mut self.pool);
         let turn = Turn {
             run: run.id,
             chat: run.chat.clone(),

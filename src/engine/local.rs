@@ -6,7 +6,6 @@ use crate::proto::id::{ChatId, LocalId, RunId, Seq};
 use crate::proto::parts::Ending;
 use crate::proto::run::State;
 use crate::proto::turn::{Decision, Question};
-use crate::wire::event;
 use crate::wire::request::Start;
 
 /// What a producer in this process does. It begins with `Start`, unless it is a turn; after `Finish` or `Failed` only
@@ -90,9 +89,10 @@ impl Engine {
 
     pub(super) fn local_event(&mut self, id: LocalId, bytes: &[u8]) {
         let Some(key) = self.local_run(id) else { return };
-        let mut scratch = std::mem::take(&mut self.line);
+        let run = self.registry.run(key).id;
+        let mut reading = self.begin_reading(run);
         let limit = self.config.limits.run_bytes_max;
-        match event::read(bytes, &mut scratch) {
+        match reading.read(bytes) {
             Ok(event) if self.registry.run(key).event_bytes + event.line.len() as u64 > limit => {
                 let message =
                     format!("the run would hold more than {limit} bytes of events (--run-bytes-max)");
@@ -104,7 +104,7 @@ impl Engine {
             }
             Err(fault) => self.end_producer(key, Ending::Broken, "agent_error", &fault.message()),
         }
-        self.line = scratch;
+        self.end_reading(run, reading);
     }
 
     /// The producer's run, if it takes events.

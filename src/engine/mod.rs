@@ -276,13 +276,13 @@ impl Engine {
         if run.retained || !run.observers.is_empty() {
             return;
         }
-        let mut run = self.registry.remove(key);
+        let run = self.registry.remove(key);
         self.runs_bytes -= run.memory_bytes();
-        run.log.release(&mut self.pool);
         self.news.retain(|changed| *changed != key);
         for slot in &run.snapshots {
             self.jobs.remove(&slot.ticket);
         }
+        run.release(&mut self.pool);
     }
 
     fn shutdown(&mut self) {

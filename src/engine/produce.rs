@@ -6,8 +6,9 @@ use crate::proto::event::Kind;
 use crate::proto::id::{ConnId, RunId};
 use crate::proto::parts::Ending;
 use crate::proto::registry::RunKey;
-use crate::wire::body::{BodyFault, EventReader, Format};
-use crate::wire::event;
+use crate::wire::body::{BodyFault, EventReader, Format, Item};
+use crate::wire::event::pattern::Patterns;
+use crate::wire::event::{self, Event, EventFault};
 use crate::wire::frame::EventFrame;
 use crate::wire::reply;
 
@@ -31,7 +32,7 @@ impl PushBody {
 /// Why a body is read no further.
 enum Fault {
     Body(BodyFault),
-    Event(u64, event::EventFault),
+    Event(u64, EventFault),
     RunTooLarge(u64),
 }
 
@@ -61,6 +62,27 @@ impl Fault {
                 format!(
                     "line {line}: the run would hold more than {run_bytes_max} bytes of events (--run-bytes-max)"
                 )
+            }
+        }
+    }
+}
+
+/// What the reading of a producer's events needs, lent by the engine and by the producer.
+pub(super) struct Reading {
+    /// Takes an event's line if that differs from its bytes.
+    line: Vec<u8>,
+    patterns: Patterns,
+}
+
+impl Reading {
+    #[inline]
+    pub(super) fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Event<'a>, EventFault> {
+        match self.patterns.fit(bytes) {
+            Some(fit) => Ok(self.patterns.event(bytes, fit)),
+            None => {
+                let event = event::read(bytes, &mut self.line)?;
+                self.patterns.learn(&event);
+                Ok(event)
             }
         }
     }
@@ -114,20 +136,18 @@ impl Engine {
         let role = std::mem::replace(&mut conn.role, Role::Answered);
         let Role::Push(mut body) = role else { return conn.role = role };
         let Some(key) = self.registry.of_id(body.run) else { return };
-        let mut line = std::mem::take(&mut self.line);
+        let mut reading = self.begin_reading(body.run);
         let mut fault = None;
         while let Some(item) = body.reader.next(&mut bytes) {
             match item {
-                Ok(item) => {
-                    fault = self.take_event(key, item.bytes, item.line, &mut body.number, &mut line).err()
-                }
+                Ok(item) => fault = self.take_event(key, item, &mut body.number, &mut reading).err(),
                 Err(body) => fault = Some(Fault::Body(body)),
             }
             if fault.is_some() {
                 break;
             }
         }
-        self.line = line;
+        self.end_reading(body.run, reading);
         match fault {
             Some(fault) => self.push_fault(id, &body, &fault),
             None => {
@@ -141,13 +161,13 @@ impl Engine {
     /// The body is complete.
     pub(super) fn push_end(&mut self, id: ConnId, mut body: PushBody) {
         let Some(key) = self.registry.of_id(body.run) else { return };
-        let mut line = std::mem::take(&mut self.line);
+        let mut reading = self.begin_reading(body.run);
         let fault = match body.reader.finish() {
             None => None,
-            Some(Ok(item)) => self.take_event(key, item.bytes, item.line, &mut body.number, &mut line).err(),
+            Some(Ok(item)) => self.take_event(key, item, &mut body.number, &mut reading).err(),
             Some(Err(fault)) => Some(Fault::Body(fault)),
         };
-        self.line = line;
+        self.end_reading(body.run, reading);
         if let Some(fault) = fault {
             return self.push_fault(id, &body, &fault);
         }
@@ -161,14 +181,25 @@ impl Engine {
         self.answer(id, 200, &answer);
     }
 
+    pub(super) fn begin_reading(&mut self, run: RunId) -> Reading {
+        let patterns = self.producers.get_mut(&run).map(|producer| std::mem::take(&mut producer.patterns));
+        Reading { line: std::mem::take(&mut self.line), patterns: patterns.unwrap_or_default() }
+    }
+
+    pub(super) fn end_reading(&mut self, run: RunId, reading: Reading) {
+        self.line = reading.line;
+        if let Some(producer) = self.producers.get_mut(&run) {
+            producer.patterns = reading.patterns;
+        }
+    }
+
     /// One event of a body; those that the run already has are skipped.
     fn take_event(
         &mut self,
         key: RunKey,
-        bytes: &[u8],
-        line: u64,
+        item: Item<'_>,
         number: &mut Option<u64>,
-        scratch: &mut Vec<u8>,
+        reading: &mut Reading,
     ) -> Result<(), Fault> {
         if let Some(number) = number {
             *number += 1;
@@ -176,10 +207,10 @@ impl Engine {
                 return Ok(());
             }
         }
-        let event = event::read(bytes, scratch).map_err(|fault| Fault::Event(line, fault))?;
+        let event = reading.read(item.bytes).map_err(|fault| Fault::Event(item.line, fault))?;
         let run = self.registry.run_mut(key);
         if run.event_bytes + event.line.len() as u64 > self.config.limits.run_bytes_max {
-            return Err(Fault::RunTooLarge(line));
+            return Err(Fault::RunTooLarge(item.line));
         }
         run.produced += 1;
         self.append(key, event.line, &event.kind);
@@ -192,7 +223,7 @@ impl Engine {
         let before = run.memory_bytes();
         let frame = EventFrame::new(run.id, run.head().next(), line);
         run.log.append(&mut self.pool, frame.bytes, frame.event_offset, |out| frame.write(out));
-        run.note(line, kind);
+        run.note(line, kind, &mut self.pool);
         self.runs_bytes = self.runs_bytes - before + run.memory_bytes();
         self.changed(key);
         if self.bus.wants_chunks() {

@@ -9,6 +9,7 @@ use crate::proto::id::{ConnId, LocalId, RunId, Seq};
 use crate::proto::parts::Ending;
 use crate::proto::registry::{Known, RunKey};
 use crate::proto::run::{Cause, End, State};
+use crate::wire::event::pattern::Patterns;
 use crate::wire::frame::{self, Flavour};
 use crate::wire::reply;
 use crate::wire::request;
@@ -28,11 +29,21 @@ pub(super) struct Producer {
     pub(super) quiet_ms: u64,
     /// When its timer is set.
     armed_ms: u64,
+    /// What its deltas look like around their texts.
+    pub(super) patterns: Patterns,
 }
 
 impl Producer {
     pub(super) fn new(local: Option<LocalId>, now_ms: u64) -> Producer {
-        Producer { body: None, control: None, local, broken_ms: None, quiet_ms: now_ms, armed_ms: u64::MAX }
+        Producer {
+            body: None,
+            control: None,
+            local,
+            broken_ms: None,
+            quiet_ms: now_ms,
+            armed_ms: u64::MAX,
+            patterns: Patterns::default(),
+        }
     }
 
     /// When it has to show itself.

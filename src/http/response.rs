@@ -93,7 +93,8 @@ pub fn chunk_head(len: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
+/// The digits of a chunk's length.
+pub(crate) const HEX: &[u8; 16] = b"0123456789abcdef";
 
 fn write_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::limits::TEXT_BLOCK_BYTES;
 use crate::proto::event::{Attribute, Chunk, ChunkKind, Delta, DeltaKind, Mark};
+use crate::proto::pool::BlockPool;
 use crate::rope::Rope;
 
 /// The bytes between and around joined texts; `wire` knows their meaning.
@@ -47,44 +48,44 @@ impl Accumulator {
     }
 
     /// Adds a delta event.
-    pub fn delta(&mut self, delta: &Delta<'_>) {
+    pub fn delta(&mut self, delta: &Delta<'_>, pool: &mut BlockPool) {
         if let Open::Stretch(stretch) = &mut self.open {
             match stretch.find(delta) {
-                Place::Joins(index) => return stretch.join(index, delta, &mut self.text),
-                Place::NewEntry => return stretch.push(delta),
+                Place::Joins(index) => return stretch.join(index, delta, &mut self.text, pool),
+                Place::NewEntry => return stretch.push(delta, pool),
                 Place::EndsStretch => {}
             }
         }
-        self.close();
-        self.separate();
-        self.text.push(&delta.head);
-        self.text.push(delta.text);
+        self.close(pool);
+        self.separate(pool);
+        self.text.push(&delta.head, pool);
+        self.text.push(delta.text, pool);
         self.open = Open::Stretch(Box::new(Stretch::new(delta)));
     }
 
     /// Adds a chunk event.
-    pub fn chunk(&mut self, chunk: &Chunk<'_>) {
+    pub fn chunk(&mut self, chunk: &Chunk<'_>, pool: &mut BlockPool) {
         if let Open::Chunk(before) = &self.open
             && before.takes(chunk, self.tagged_chunks)
         {
-            self.text.push(chunk.text);
+            self.text.push(chunk.text, pool);
             return;
         }
-        self.close();
-        self.separate();
-        self.text.push(&chunk.head);
-        self.text.push(chunk.text);
+        self.close(pool);
+        self.separate(pool);
+        self.text.push(&chunk.head, pool);
+        self.text.push(chunk.text, pool);
         self.tagged_chunks |= chunk.tagged;
         let id = chunk.id.as_deref().map(Box::from);
         self.open = Open::Chunk(OpenChunk { kind: chunk.kind, id, tagged: chunk.tagged });
     }
 
     /// Adds any other event.
-    pub fn boundary(&mut self, event: &[u8], mark: &Mark<'_>) {
+    pub fn boundary(&mut self, event: &[u8], mark: &Mark<'_>, pool: &mut BlockPool) {
         self.tagged_chunks |= *mark == Mark::TaggedChunk;
-        self.close();
-        self.separate();
-        self.text.push(event);
+        self.close(pool);
+        self.separate(pool);
+        self.text.push(event, pool);
     }
 
     /// All entries up to now, with separators between them. Shares the sealed text; copies the open block.
@@ -122,14 +123,23 @@ impl Accumulator {
     }
 
     /// Gives back the memory that only growth needs: the run takes no more events.
-    pub fn seal(&mut self) {
-        self.close();
+    pub fn seal(&mut self, pool: &mut BlockPool) {
+        self.close(pool);
         self.text.seal_copy();
-        self.text.block = Vec::new();
+        pool.give(std::mem::take(&mut self.text.block));
+    }
+
+    /// Gives all blocks back that no snapshot shares.
+    pub fn release(&mut self, pool: &mut BlockPool) {
+        let open = std::mem::replace(&mut self.open, Open::Nothing);
+        if let Open::Stretch(stretch) = open {
+            stretch.others.into_iter().for_each(|(_, text)| text.release(pool));
+        }
+        std::mem::take(&mut self.text).release(pool);
     }
 
     /// Ends the open stretch or chunk.
-    fn close(&mut self) {
+    fn close(&mut self, pool: &mut BlockPool) {
         let mut end = Vec::new();
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing => return,
@@ -138,14 +148,14 @@ impl Accumulator {
                 self.end_entry(stretch.first.attributes.as_deref(), &mut end);
                 for (entry, text) in stretch.others {
                     end.extend_from_slice(self.punctuation.separator);
-                    self.text.push(&end);
+                    self.text.push(&end, pool);
                     end.clear();
-                    self.text.absorb(text);
+                    self.text.absorb(text, pool);
                     self.end_entry(entry.attributes.as_deref(), &mut end);
                 }
             }
         }
-        self.text.push(&end);
+        self.text.push(&end, pool);
     }
 
     fn end_entry(&self, attributes: Option<&[OwnAttribute]>, out: &mut Vec<u8>) {
@@ -163,9 +173,9 @@ impl Accumulator {
         out.extend_from_slice(self.punctuation.entry_end);
     }
 
-    fn separate(&mut self) {
+    fn separate(&mut self, pool: &mut BlockPool) {
         if !self.text.is_empty() {
-            self.text.push(self.punctuation.separator);
+            self.text.push(self.punctuation.separator, pool);
         }
     }
 }
@@ -249,7 +259,7 @@ impl Stretch {
         listed.or_else(|| self.first.is_target(kind, id).then_some(0))
     }
 
-    fn join(&mut self, index: usize, delta: &Delta<'_>, run: &mut Text) {
+    fn join(&mut self, index: usize, delta: &Delta<'_>, run: &mut Text, pool: &mut BlockPool) {
         self.recent = index;
         let (entry, text) = match index.checked_sub(1) {
             None => (&mut self.first, run),
@@ -259,14 +269,14 @@ impl Stretch {
                 (entry, text)
             }
         };
-        text.push(delta.text);
+        text.push(delta.text, pool);
         entry.merge(delta.attributes.as_deref());
     }
 
-    fn push(&mut self, delta: &Delta<'_>) {
+    fn push(&mut self, delta: &Delta<'_>, pool: &mut BlockPool) {
         let mut text = Text::default();
-        text.push(&delta.head);
-        text.push(delta.text);
+        text.push(&delta.head, pool);
+        text.push(delta.text, pool);
         self.others_bytes +=
             text.memory_bytes() + 2 * delta.id.len() as u64 + size_of::<(Entry, Text)>() as u64;
         self.others.push((Entry::new(delta), text));
@@ -345,7 +355,16 @@ impl Text {
         self.sealed.is_empty() && self.block.is_empty()
     }
 
-    fn push(&mut self, mut bytes: &[u8]) {
+    #[inline]
+    fn push(&mut self, bytes: &[u8], pool: &mut BlockPool) {
+        if bytes.len() <= self.block.capacity() - self.block.len() {
+            self.block.extend_from_slice(bytes);
+        } else {
+            self.push_across(bytes, pool);
+        }
+    }
+
+    fn push_across(&mut self, mut bytes: &[u8], pool: &mut BlockPool) {
         loop {
             let room = self.block.capacity() - self.block.len();
             if bytes.len() <= room {
@@ -355,27 +374,33 @@ impl Text {
             let (fits, rest) = bytes.split_at(room);
             self.block.extend_from_slice(fits);
             bytes = rest;
-            self.grow();
+            self.grow(pool);
         }
     }
 
     /// Seals the full block and begins the next, larger one: small runs stay small, large ones have few pieces.
-    fn grow(&mut self) {
+    fn grow(&mut self, pool: &mut BlockPool) {
         let size = TEXT_BLOCK_BYTES.iter().copied().find(|size| *size > self.block.capacity());
         let size = size.unwrap_or(TEXT_BLOCK_BYTES[TEXT_BLOCK_BYTES.len() - 1]);
-        let full = std::mem::replace(&mut self.block, Vec::with_capacity(size));
+        let full = std::mem::replace(&mut self.block, pool.take(size));
         self.sealed.push(Arc::new(full));
     }
 
     /// Puts another text behind this one: small ones are copied, sealed pieces are taken over.
-    fn absorb(&mut self, other: Text) {
+    fn absorb(&mut self, other: Text, pool: &mut BlockPool) {
         if !other.sealed.is_empty() {
             self.seal_copy();
             for piece in other.sealed.pieces() {
                 self.sealed.push(piece.clone());
             }
         }
-        self.push(&other.block);
+        self.push(&other.block, pool);
+        pool.give(other.block);
+    }
+
+    fn release(self, pool: &mut BlockPool) {
+        self.sealed.unshared(|piece| pool.give(piece));
+        pool.give(self.block);
     }
 
     /// Seals what the block holds as a piece of just that size and keeps the block for what follows.

@@ -1,4 +1,4 @@
-//! Log blocks waiting for their next use: a page fault for each fresh block costs more than copying its bytes.
+//! Blocks of logs and texts waiting for their next use: a page fault for each fresh block costs more than copying its bytes.
 
 use crate::limits::{LOG_BLOCK_BYTES, POOL_BLOCKS_MAX};
 

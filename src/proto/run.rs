@@ -9,6 +9,7 @@ use crate::proto::history::Trigger;
 use crate::proto::id::{ChatId, ConnId, Now, RunId, Seq, Ticket};
 use crate::proto::log::Log;
 use crate::proto::parts::Parts;
+use crate::proto::pool::BlockPool;
 use crate::proto::turn::Asked;
 
 /// Where a run stands: registered → active → finalizing → ended, or cut off before the end.
@@ -160,20 +161,27 @@ impl<S> Run<S> {
     }
 
     /// Takes note of an event that was put into the log.
-    pub fn note(&mut self, line: &[u8], kind: &Kind<'_>) {
+    pub fn note(&mut self, line: &[u8], kind: &Kind<'_>, pool: &mut BlockPool) {
         debug_assert!(self.state.is_open(), "a run that is {} takes no event", self.state.name());
         self.state = State::Active;
         self.event_bytes += line.len() as u64;
         match kind {
-            Kind::Delta(delta) => self.text.delta(delta),
-            Kind::Chunk(chunk) => self.text.chunk(chunk),
+            Kind::Delta(delta) => self.text.delta(delta, pool),
+            Kind::Chunk(chunk) => self.text.chunk(chunk, pool),
             Kind::Boundary(mark) => {
-                self.text.boundary(line, mark);
+                self.text.boundary(line, mark, pool);
                 if *mark != Mark::Plain {
                     self.parts.note(mark);
                 }
             }
         }
+    }
+
+    /// Gives back what its events took, as far as no snapshot shares it.
+    pub fn release(mut self, pool: &mut BlockPool) {
+        self.log.release(pool);
+        self.snapshots.clear();
+        self.text.release(pool);
     }
 
     /// Bytes of memory held for events.

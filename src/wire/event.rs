@@ -3,6 +3,8 @@
 //!
 //! Event names and members follow the AG-UI specification, "Events" (`@ag-ui/core` 1.0.0).
 
+pub mod pattern;
+
 use std::borrow::Cow;
 
 use crate::proto::accumulator::Punctuation;
@@ -231,7 +233,7 @@ fn attributes(object: &[u8]) -> Option<Vec<Attribute<'_>>> {
 /// The event up to the text of its delta, which is moved behind all other members.
 fn head<'a>(bytes: &'a [u8], delta: Member<'a>, drop_metadata: bool) -> Cow<'a, [u8]> {
     if delta.last && !drop_metadata {
-        return Cow::Borrowed(bytes.get(..delta.text_offset).unwrap_or_default());
+        return Cow::Borrowed(bytes.get(..delta.value_offset + 1).unwrap_or_default());
     }
     let mut head = b"{".to_vec();
     for member in json::members(bytes).into_iter().flatten().flatten() {

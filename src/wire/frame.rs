@@ -3,8 +3,8 @@
 //! A run's log holds its events in the form that a POST over HTTP/1.1 gets: one chunk of the chunked coding, with
 //! one frame in it. All other forms are derived from it.
 
-use crate::http::response::{CHUNK_END, LAST_CHUNK, chunk_head};
-use crate::proto::id::{RunId, Seq};
+use crate::http::response::{CHUNK_END, HEX, LAST_CHUNK, chunk_head};
+use crate::proto::id::{RUN_ID_LEN, RunId, Seq};
 
 /// The response's content type.
 pub const CONTENT_TYPE: &str = "text/event-stream";
@@ -46,13 +46,17 @@ impl Form {
     pub const LOG: Form = Form { flavour: Flavour::Post, chunked: true };
 }
 
+/// What stands behind the event in the log's form.
+const FRAME_END: &[u8] = b"}\n\n\r\n";
+
+/// The most that stands before the event: the chunk's head, and the envelope with its largest seq.
+const FRAME_HEAD_BYTES_MAX: usize = 18 + EVENT_START.len() + RUN_ID_LEN + SEQ.len() + 20 + EVENT.len();
+
 /// An event's frame, measured, ready to be written into the log.
 pub struct EventFrame<'a> {
-    run: RunId,
+    /// What stands before the event, at the end of the array.
+    head: [u8; FRAME_HEAD_BYTES_MAX],
     event: &'a [u8],
-    seq: itoa::Buffer,
-    number: u64,
-    payload_bytes: usize,
     /// Length of the whole frame.
     pub bytes: usize,
     /// Offset of the event in it.
@@ -61,34 +65,45 @@ pub struct EventFrame<'a> {
 
 impl<'a> EventFrame<'a> {
     /// Measures the frame of an event.
+    #[inline]
     pub fn new(run: RunId, seq: Seq, event: &'a [u8]) -> EventFrame<'a> {
-        let mut digits = itoa::Buffer::new();
-        let seq_bytes = digits.format(seq.0).len();
-        let envelope = EVENT_START.len() + run.as_bytes().len() + SEQ.len() + seq_bytes + EVENT.len();
-        let payload_bytes = envelope + event.len() + EVENT_END.len();
-        let head = hex_digits(payload_bytes) + CHUNK_END.len();
-        EventFrame {
-            run,
-            event,
-            seq: digits,
-            number: seq.0,
-            payload_bytes,
-            bytes: head + payload_bytes + CHUNK_END.len(),
-            event_offset: head + envelope,
-        }
+        let mut frame = EventFrame { head: [0; FRAME_HEAD_BYTES_MAX], event, bytes: 0, event_offset: 0 };
+        frame.put(EVENT);
+        frame.put(itoa::Buffer::new().format(seq.0).as_bytes());
+        frame.put(SEQ);
+        frame.put(run.as_bytes());
+        frame.put(EVENT_START);
+        let payload_bytes = frame.event_offset + event.len() + FRAME_END.len() - CHUNK_END.len();
+        frame.put(CHUNK_END);
+        frame.put_hex(payload_bytes);
+        frame.bytes = frame.event_offset + event.len() + FRAME_END.len();
+        frame
     }
 
     /// Writes the frame.
-    pub fn write(mut self, out: &mut Vec<u8>) {
-        chunk_head(self.payload_bytes, out);
-        out.extend_from_slice(EVENT_START);
-        out.extend_from_slice(self.run.as_bytes());
-        out.extend_from_slice(SEQ);
-        out.extend_from_slice(self.seq.format(self.number).as_bytes());
-        out.extend_from_slice(EVENT);
+    #[inline]
+    pub fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.head.get(FRAME_HEAD_BYTES_MAX - self.event_offset..).unwrap_or_default());
         out.extend_from_slice(self.event);
-        out.extend_from_slice(EVENT_END);
-        out.extend_from_slice(CHUNK_END);
+        out.extend_from_slice(FRAME_END);
+    }
+
+    /// Puts `bytes` before what there is of the head.
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) {
+        self.event_offset += bytes.len();
+        let start = FRAME_HEAD_BYTES_MAX - self.event_offset;
+        if let Some(place) = self.head.get_mut(start..start + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    #[inline(always)]
+    fn put_hex(&mut self, mut number: usize) {
+        while number > 0 {
+            self.put(&[HEX.get(number & 0xf).copied().unwrap_or_default()]);
+            number >>= 4;
+        }
     }
 }
 
@@ -153,10 +168,6 @@ pub fn end(run: RunId, head: Seq, persisted: bool, superseded: bool, form: Form,
     if form.chunked {
         out.extend_from_slice(LAST_CHUNK);
     }
-}
-
-fn hex_digits(number: usize) -> usize {
-    ((usize::BITS - number.leading_zeros()).max(1) as usize).div_ceil(4)
 }
 
 #[cfg(test)]

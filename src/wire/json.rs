@@ -59,8 +59,8 @@ pub struct Member<'a> {
     pub value: Value<'a>,
     /// Key, colon and value as they are written.
     pub bytes: &'a [u8],
-    /// Offset behind the quote that opens a text value, counted from the object's first byte; 0 for other values.
-    pub text_offset: usize,
+    /// Offset of the value's first byte, counted from the first byte that was read.
+    pub value_offset: usize,
     /// Whether this was the object's last member.
     pub last: bool,
 }
@@ -88,6 +88,19 @@ pub fn members(json: &[u8]) -> Result<Members<'_>, JsonFault> {
             Err(JsonFault::NotUtf8(valid))
         }
     }
+}
+
+/// Whether the bytes can stand between the quotes of a string.
+#[inline]
+pub fn is_text(bytes: &[u8]) -> bool {
+    let mut at = plain_end(bytes, 0);
+    while let Some(escape) = bytes.get(at..).filter(|rest| rest.starts_with(b"\\")) {
+        match escape_len(escape) {
+            Some(len) => at = plain_end(bytes, at + len),
+            None => return false,
+        }
+    }
+    at == bytes.len() && (bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok())
 }
 
 /// The bytes without the white space around them: JSON's own, which is less than ASCII's.
@@ -149,7 +162,7 @@ impl<'a> Members<'a> {
         self.space();
         self.expect(b':')?;
         self.space();
-        let text_offset = self.at + 1;
+        let value_offset = self.at;
         let value = self.value()?;
         let bytes = self.json.get(start..self.at).unwrap_or_default();
         self.space();
@@ -162,8 +175,7 @@ impl<'a> Members<'a> {
         if last {
             self.end()?;
         }
-        let text_offset = if matches!(value, Value::Text(_)) { text_offset } else { 0 };
-        Ok(Member { key, value, bytes, text_offset, last })
+        Ok(Member { key, value, bytes, value_offset, last })
     }
 
     fn value(&mut self) -> Result<Value<'a>, JsonFault> {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use rejoin::proto::event::Kind;
+use rejoin::wire::event::pattern::Patterns;
 use rejoin::wire::event::{self, EventFault};
 
 use crate::material::{self, spoil};
@@ -83,6 +84,31 @@ proptest! {
     #[test]
     fn serde_json_agrees_on_broken_events(event in material::event(), faults in material::faults()) {
         check(&spoil(event.into_bytes(), &faults))?;
+    }
+
+    /// A line that fits a pattern is read as it would be without, whatever came before and whatever was done to it.
+    #[test]
+    fn patterns_change_nothing(
+        events in prop::collection::vec(material::event(), 1..4),
+        order in prop::collection::vec((any::<prop::sample::Index>(), material::faults(), any::<bool>()), 1..12),
+    ) {
+        let mut patterns = Patterns::default();
+        for (which, faults, spoilt) in order {
+            let mut line = which.get(&events).clone().into_bytes();
+            if spoilt {
+                line = spoil(line, &faults);
+            }
+            let mut scratch = Vec::new();
+            let plain = event::read(&line, &mut scratch);
+            match patterns.fit(&line) {
+                Some(fit) => {
+                    let fitted = patterns.event(&line, fit);
+                    let plain = plain.map_err(|fault| TestCaseError::fail(format!("{fault:?} in {}", line.escape_ascii())))?;
+                    prop_assert_eq!((fitted.line, fitted.kind), (plain.line, plain.kind));
+                }
+                None => plain.iter().for_each(|event| patterns.learn(event)),
+            }
+        }
     }
 
     #[test]

@@ -37,8 +37,8 @@ fn check_member(bytes: &[u8], member: &Member<'_>, (key, value): (&str, &str)) -
     match member.value {
         Value::Text(raw) => {
             prop_assert_eq!(quoted(raw), value.as_bytes());
-            prop_assert!(bytes[member.text_offset..].starts_with(raw.bytes));
-            prop_assert_eq!(bytes[member.text_offset - 1], b'"');
+            prop_assert!(bytes[member.value_offset + 1..].starts_with(raw.bytes));
+            prop_assert_eq!(bytes[member.value_offset], b'"');
             check_text(raw, value)?;
         }
         Value::Object(raw) => prop_assert_eq!((raw, raw[0]), (value.as_bytes(), b'{')),

@@ -15,6 +15,7 @@ mod rules;
 
 use rejoin::proto::history::Trigger;
 use rejoin::proto::id::{ChatId, Now, RunId};
+use rejoin::proto::pool::BlockPool;
 use rejoin::proto::run::Run;
 use rejoin::wire::event::{self, PUNCTUATION};
 
@@ -38,7 +39,7 @@ impl Gathered {
     fn add(&mut self, event: &str) {
         let mut scratch = Vec::new();
         let event = event::read(event.as_bytes(), &mut scratch).unwrap();
-        self.0.note(event.line, &event.kind);
+        self.0.note(event.line, &event.kind, &mut BlockPool::default());
     }
 
     /// The events of a snapshot, as a JSON array.
