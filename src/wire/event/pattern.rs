@@ -227,9 +227,9 @@ mod tests {
         let begins = br#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a"}"#;
         let mut scratch = Vec::new();
         let mut patterns = Patterns::default();
-        patterns.learn(&event::read(begins, &mut scratch).expect("an event"));
+        patterns.learn(&event::read(begins, &mut scratch).unwrap());
         let mut broken = begins.to_vec();
-        let at = broken.iter().rposition(|byte| *byte == b'a').expect("the text");
+        let at = broken.iter().rposition(|byte| *byte == b'a').unwrap();
         broken[at] = 0xff;
         assert!(patterns.fit(begins).is_some() && patterns.fit(&broken).is_none());
     }
