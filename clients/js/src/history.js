@@ -30,19 +30,23 @@ export async function chat(endpoint, chatId, { afterTurn, signal } = {}) {
   }));
 }
 
-/** A conversation may change between two pages: then the pages don't belong together, and it is read anew. */
+/** A conversation that changes while it is read is read again, this often in all. */
+const READS_MAX = 5;
+
+/** All pages. If it never held still, `next` is not null: then what is behind it is missing. */
 export async function wholeChat(endpoint, chatId, options = {}) {
-  for (;;) {
+  for (let reads = 1; ; reads += 1) {
     const whole = await firstPage(endpoint, chatId, options);
     const { revision } = whole;
     while (whole.next !== null && whole.revision === revision) {
       const page = await chat(endpoint, chatId, { ...options, afterTurn: whole.next });
+      whole.revision = page.revision;
+      if (page.revision !== revision) break;
       whole.messages.push(...page.messages);
       whole.turns.push(...page.turns);
       whole.next = page.next;
-      whole.revision = page.revision;
     }
-    if (whole.revision === revision) return whole;
+    if (whole.revision === revision || reads === READS_MAX) return whole;
   }
 }
 

@@ -73,7 +73,10 @@ export interface RejoinClient {
   chats(options?: { after?: ChatsMark; signal?: AbortSignal }): Promise<ChatsPage>;
   /** A page of a conversation, oldest turn first. Rejects with code `unknown_chat` for one that has nothing. */
   chat(chatId: string, options?: { afterTurn?: number; signal?: AbortSignal }): Promise<ChatPage>;
-  /** All pages of a conversation as one. A conversation that has nothing is an empty one. */
+  /**
+   * All pages of a conversation as one. A conversation that has nothing is an empty one. If it changed all the time while it
+   * was read, `next` is not null.
+   */
   wholeChat(chatId: string, options?: { signal?: AbortSignal }): Promise<ChatPage>;
   /** Deletes a conversation; a run that goes on is cut off. */
   deleteChat(chatId: string, options?: { signal?: AbortSignal }): Promise<void>;

@@ -28,8 +28,8 @@ async function start(endpoint, path, chatId, options) {
     config,
     resume,
   };
-  const { chat_id, run_id } = await request(endpoint, "POST", path, { body, changes: true, signal });
-  return { chatId: chat_id, runId: run_id };
+  const { run_id: runId } = await request(endpoint, "POST", path, { body, changes: true, signal });
+  return { chatId, runId };
 }
 
 export async function stop(endpoint, chatId, { reason, signal } = {}) {
