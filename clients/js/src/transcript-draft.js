@@ -24,12 +24,13 @@ export class Draft {
     return Object.keys(this.#changed).length === 0 ? this.#before : { ...this.#before, ...this.#changed };
   }
 
-  /** Appends a part. Its key is `name`, with a number behind it if an earlier part has that name. */
+  /** Appends a part. Its key has its name and how many parts had that name before. */
   add(kind, id, members, event) {
-    const name = `${kind}:${id ?? `~${this.#count(kind)}`}`;
-    const earlier = this.get("parts").reduce((count, part) => count + (part.key === name || part.key.startsWith(`${name}#`)), 0);
-    const part = { key: earlier === 0 ? name : `${name}#${earlier + 1}`, kind, ...members };
-    if (typeof event?.subagentRunId === "string") part.subagentRunId = event.subagentRunId;
+    const name = `${kind}:${id ?? ""}`;
+    const { counts } = this.#internal();
+    counts[name] = (counts[name] ?? 0) + 1;
+    const part = { key: `${kind}:${counts[name]}:${id ?? ""}`, kind, ...members };
+    if (typeof event.subagentRunId === "string") part.subagentRunId = event.subagentRunId;
     this.#own.add(part);
     this.#parts().push(part);
     return part;
@@ -50,29 +51,27 @@ export class Draft {
 
   /** The part that chunks of this subagent continue. */
   chunk(event) {
-    return this.get("internal").chunks[scope(event)];
+    const key = this.get("internal").chunks[scope(event)];
+    return key === undefined ? undefined : this.find((part) => part.key === key);
   }
 
-  setChunk(event, chunk) {
-    const internal = this.get("internal");
-    this.set("internal", { ...internal, chunks: { ...internal.chunks, [scope(event)]: chunk } });
+  setChunk(event, part) {
+    this.#internal().chunks[scope(event)] = part.key;
   }
 
   /** Chunks close themselves when something else is said. */
   closeChunk(event) {
-    const chunk = this.chunk(event);
-    if (chunk === undefined) return;
-    this.markDone((part) => part.key === chunk.key);
-    const internal = this.get("internal");
-    const { [scope(event)]: _, ...others } = internal.chunks;
-    this.set("internal", { ...internal, chunks: others });
+    const part = this.chunk(event);
+    if (part === undefined) return;
+    part.done = true;
+    delete this.#internal().chunks[scope(event)];
   }
 
   closeAllChunks() {
-    if (Object.keys(this.get("internal").chunks).length === 0) return;
-    const keys = Object.values(this.get("internal").chunks).map(({ key }) => key);
+    const keys = Object.values(this.get("internal").chunks);
+    if (keys.length === 0) return;
     this.each((part) => keys.includes(part.key), markDone);
-    this.set("internal", { ...this.get("internal"), chunks: {} });
+    this.#internal().chunks = {};
   }
 
   markDone(fits) {
@@ -80,11 +79,12 @@ export class Draft {
     if (part !== undefined) markDone(part);
   }
 
-  #count(kind) {
-    const internal = this.get("internal");
-    const count = (internal.counts[kind] ?? 0) + 1;
-    this.set("internal", { ...internal, counts: { ...internal.counts, [kind]: count } });
-    return count;
+  #internal() {
+    if (!Object.hasOwn(this.#changed, "internal")) {
+      const { counts, chunks } = this.#before.internal;
+      this.#changed.internal = { counts: { ...counts }, chunks: { ...chunks } };
+    }
+    return this.#changed.internal;
   }
 
   #parts() {

@@ -40,11 +40,10 @@ function end(draft, event, { kind }) {
 function chunk(draft, event, form) {
   const current = draft.chunk(event);
   const messageId = string(event.messageId);
-  const part = current && draft.find((candidate) => candidate.key === current.key);
-  const continues = part?.kind === form.kind && (messageId === null || messageId === part.messageId);
-  const grows = continues ? part : start(draft, event, form);
-  if (!continues) draft.setChunk(event, { key: grows.key });
-  if (typeof event.delta === "string") grows.text += event.delta;
+  const continues = current?.kind === form.kind && (messageId === null || messageId === current.messageId);
+  const part = continues ? current : start(draft, event, form);
+  if (!continues) draft.setChunk(event, part);
+  if (typeof event.delta === "string") part.text += event.delta;
 }
 
 function isOf(kind, messageId) {

@@ -40,12 +40,11 @@ function call(draft, event) {
 
 function chunk(draft, event) {
   const current = draft.chunk(event);
-  const part = current && draft.find((candidate) => candidate.key === current.key);
-  const continues = part?.kind === "tool" && (event.toolCallId == null || event.toolCallId === part.toolCallId);
+  const continues = current?.kind === "tool" && (event.toolCallId == null || event.toolCallId === current.toolCallId);
   if (!continues) draft.closeChunk(event);
-  const grows = continues ? part : start(draft, event);
-  if (!continues) draft.setChunk(event, { key: grows.key });
-  if (typeof event.delta === "string") grows.args += event.delta;
+  const part = continues ? current : start(draft, event);
+  if (!continues) draft.setChunk(event, part);
+  if (typeof event.delta === "string") part.args += event.delta;
 }
 
 function isCall(toolCallId) {

@@ -23,9 +23,9 @@ const EMPTY = Object.freeze({
   interrupts: Object.freeze([]),
   result: null,
   internal: Object.freeze({
-    /** How many parts without a name of their own there were, by kind. */
+    /** How many parts there were, by kind and id. */
     counts: Object.freeze({}),
-    /** The part that chunks continue, by subagent: `{type, key}`. */
+    /** The key of the part that chunks continue, by subagent. */
     chunks: Object.freeze({}),
   }),
 });
