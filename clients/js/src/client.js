@@ -1,5 +1,6 @@
 // The client: one endpoint, and everything that can be asked of it.
 
+import { startAgUi } from "./agui-turn.js";
 import { attach } from "./attach.js";
 import { subscribe } from "./bus.js";
 import { Endpoint } from "./endpoint.js";
@@ -19,6 +20,7 @@ export function createClient(options = {}) {
     chat: (chatId, pageOptions) => chat(endpoint, chatId, pageOptions),
     wholeChat: (chatId, pageOptions) => wholeChat(endpoint, chatId, pageOptions),
     deleteChat: (chatId, deleteOptions) => deleteChat(endpoint, chatId, deleteOptions),
+    startAgUi: (input) => startAgUi(endpoint, input),
     bus: (busOptions) => subscribe(endpoint, busOptions),
   });
 }

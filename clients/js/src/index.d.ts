@@ -69,6 +69,12 @@ export interface RejoinClient {
   /** Answers a question. Code `already_answered`: another answer came first, see `details`. */
   respond(chatId: string, requestId: string, answer: Answer, options?: { signal?: AbortSignal }): Promise<Outcome>;
 
+  /**
+   * Starts a turn with an AG-UI `RunAgentInput` as it is (`POST /agui`), and says where to attach to it. Unlike all other
+   * turns it stops when this program's connection is lost.
+   */
+  startAgUi(input: { threadId: string; [member: string]: unknown }): Promise<Cursor>;
+
   /** A page of conversations, newest change first. */
   chats(options?: { after?: ChatsMark; signal?: AbortSignal }): Promise<ChatsPage>;
   /** A page of a conversation, oldest turn first. Rejects with code `unknown_chat` for one that has nothing. */
