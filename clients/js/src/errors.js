@@ -9,7 +9,6 @@ export const OWN_CODES = Object.freeze(
     "malformed",
     "refused",
     "aborted",
-    "unsupported_input",
   ]),
 );
 

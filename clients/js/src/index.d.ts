@@ -376,7 +376,7 @@ export class RejoinError extends Error {
 }
 
 /** The codes that are the library's own. */
-export const OWN_CODES: readonly ["lost", "unconfirmed", "unreachable", "malformed", "refused", "aborted", "unsupported_input"];
+export const OWN_CODES: readonly ["lost", "unconfirmed", "unreachable", "malformed", "refused", "aborted"];
 
 // ---------------------------------------------------------------------------------------------------------------
 // The transcript: what a page shows of a run
