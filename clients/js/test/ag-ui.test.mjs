@@ -277,6 +277,18 @@ test("leaving does not stop the turn, and connecting shows the conversation and 
   });
 });
 
+test("a run that is saved while the conversation is read is shown once", async () => {
+  const message = { id: "m", role: "assistant", content: "Hello" };
+  const turn = { turn: 1, run_id: "r", trigger: "user", seq: 3, persisted: true, superseded: false, closed: null, events: [] };
+  const events = [{ type: "RUN_STARTED", threadId: "c", runId: "a" }, { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant" }, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "Hello" }];
+  const acts = [stream([snapshot("r", 3, events)], "hang"), json(200, { chat_id: "c", revision: 1, messages: [message], turns: [turn], next: null })];
+  await withScript(acts, async (server) => {
+    const { agent } = frontEnd(server.url);
+    await agent.connectAgent();
+    assert.deepEqual(shown(agent), [["assistant", "Hello"]]);
+  });
+});
+
 test("a chat that nobody has begun connects to nothing and keeps what the front end has", async () => {
   await withServer([], async (server) => {
     const { agent, types } = frontEnd(server.url, "new", { initialMessages: [{ id: "w", role: "assistant", content: "Welcome" }] });

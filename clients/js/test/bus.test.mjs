@@ -69,6 +69,22 @@ test("after a loss a new snapshot says what changed, however often it fails", as
   });
 });
 
+test("who comes while the connection is lost is not told what was known before", async () => {
+  await withScript([stream([first], "cut"), stream([{ event: "snapshot", streams: [] }], "hang")], async (server) => {
+    const client = createClient({ baseUrl: server.url, backoff: { firstMs: 200, lastMs: 200 } });
+    const early = client.bus({ share: "none" });
+    let notice;
+    do notice = (await early.next()).value;
+    while (notice.state !== "retrying");
+    const all = [];
+    const late = client.bus({ share: "none" });
+    assert.deepEqual(runIds((await take(late, 1, all))[0]), []);
+    assert.equal(all[0].state, "retrying");
+    await early.return();
+    await late.return();
+  });
+});
+
 test("subscriptions of a client share a connection, and a later one is told where things stand", async () => {
   await withScript([stream([first, started, ended], "hang")], async (server) => {
     const client = createClient({ baseUrl: server.url });

@@ -174,6 +174,14 @@ test("pages of different revisions are not mixed", async () => {
   });
 });
 
+test("a conversation that never holds still is given as far as it goes together", async () => {
+  const acts = [1, 2, 3, 4, 5].flatMap((read) => [page(read, read, 1), page(read + 100, 50, null)]);
+  await withScript(acts, async (server) => {
+    const whole = await createClient({ baseUrl: server.url }).wholeChat("c");
+    assert.deepEqual([whole.turns.map(({ runId }) => runId), whole.next], [["r5"], 1]);
+  });
+});
+
 test("an unknown conversation is an empty whole and a refused page", async () => {
   const unknown = json(404, { error: { code: "unknown_chat", message: "no" } });
   assert.deepEqual((await ask(unknown, (client) => client.wholeChat("c"))).value.turns, []);

@@ -80,6 +80,14 @@ test("chunks open and close by their order, for each subagent", () => {
   ]);
 });
 
+test("the chunks of a run that is over are not continued by the next", () => {
+  const chunk = { type: "TEXT_MESSAGE_CHUNK", delta: "a" };
+  for (const between of ["RUN_FINISHED", "RUN_ERROR", "RUN_STARTED", "MESSAGES_SNAPSHOT"]) {
+    const parts = partsOf([{ ...chunk, messageId: "m" }, { type: between }, chunk]);
+    assert.deepEqual(parts.map(({ text, done }) => [text, done]), [["a", true], ["a", false]], between);
+  }
+});
+
 const custom = (name, value) => ({ type: "CUSTOM", name, value });
 
 test("a permission is open until it is resolved, and the first answer counts", () => {

@@ -54,7 +54,8 @@ export function randomRun(seed, length = 40) {
     events.push({ type, [member]: id });
   }
   function chunks(type, member, members) {
-    events.push({ type, [member]: `k${next}`, ...members, delta: word() });
+    // Many agents name a message or a call first, and say nothing yet.
+    events.push({ type, [member]: `k${next}`, ...members, delta: roll(3) ? word() : "" });
     for (let count = roll(4); count > 0; count -= 1) {
       events.push(roll(2) ? { type, delta: word() } : { type, [member]: `k${next}`, delta: word() });
     }
