@@ -48,6 +48,15 @@ install_oracle() { npm_install tests/oracle "the oracle's packages"; }
 
 install_acp_agent() { npm_install tests/acp "the ACP agent's packages"; }
 
+install_js_client() { npm_install clients/js "what the JavaScript client is tested with"; }
+
+# They start the server themselves. A test that fails may leave a connection that is tried again and again: hence the bound.
+test_js_client() {
+    say "JavaScript client"
+    cargo build --locked --bin rejoin
+    REJOIN_BIN=$PWD/target/debug/rejoin timeout 300 node --test clients/js/test/*.test.mjs
+}
+
 install_agent() {
     local sum stamp=tests/.venv/installed-from
     sum=$({ python3 --version; cat tests/agents/requirements.txt; } | sha256sum | cut -d' ' -f1)
@@ -75,6 +84,7 @@ command -v cargo >/dev/null || fail "cargo is missing: install rustup, https://r
 check_node
 install_oracle
 install_acp_agent
+install_js_client
 install_agent
 
 if [ $# -gt 0 ]; then
@@ -87,6 +97,7 @@ say "Unit and integration tests"
 cargo test --locked --lib --bins "${targets[@]}"
 say "Documentation tests"
 cargo test --locked --doc
+test_js_client
 if [ -f tests/simulator.rs ] || [ -f tests/simulator/main.rs ]; then
     say "Simulator"
     cargo test --locked --profile sim --test simulator
