@@ -37,7 +37,7 @@ server_pid() {
 # Builds a benchmark and prints the path of its program.
 bench_program() {
     cargo bench --bench "$1" --no-run --message-format=json |
-        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+        grep '"kind":\["bench"\]' | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
 # DWARF unwinding needs no special build; 16 KiB of stack are enough for this code's depth.

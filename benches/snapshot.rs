@@ -4,9 +4,8 @@ mod support;
 
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
-use rejoin::engine::Output;
 use rejoin::proto::accumulator::Accumulator;
 use rejoin::proto::event::Kind;
 use rejoin::proto::id::{RunId, Seq, Ticket};
@@ -73,16 +72,19 @@ fn snapshots(criterion: &mut Criterion) {
 
 /// The whole step in which an observer attaches to that run: request, admission, capture, cursor.
 fn attach(criterion: &mut Criterion) {
-    let mut run = Pushed::new();
-    run.push(&deltas(10_000, 1024, Text::Ascii));
-    criterion.bench_function("attach to 10,000 x 1 KiB, nothing cached", |bencher| {
-        bencher.iter(|| {
-            // More events than a shared snapshot may be behind, so that each attach captures anew.
-            run.push(&deltas(300, 16, Text::Ascii));
-            run.observe();
-            while let Some(Output::Close(..)) = run.engine.poll_output() {}
-        });
+    let body = deltas(10_000, 1024, Text::Ascii);
+    // A fresh run for each, so that every attach captures anew and no limit on a run's size ends it unseen.
+    let run = || {
+        let mut run = Pushed::new();
+        run.push(&body);
+        run
+    };
+    let mut group = criterion.benchmark_group("attach to 10,000 x 1 KiB");
+    group.sample_size(20);
+    group.bench_function("nothing cached", |bencher| {
+        bencher.iter_batched_ref(run, Pushed::observe, BatchSize::PerIteration);
     });
+    group.finish();
 }
 
 criterion_group!(benches, snapshots, attach);
