@@ -54,6 +54,8 @@ pub struct Producer {
     run: RunId,
     replies: Receiver<LocalReply>,
     allowance: Allowance,
+    /// Its run takes no more events; this was told once.
+    over: Option<ProducerError>,
 }
 
 /// How a run ended.
@@ -122,7 +124,7 @@ impl Handle {
         let run = run.inspect_err(|_| {
             self.mailbox.send(Message::Local(id, LocalInput::Gone));
         })?;
-        Ok(Producer { mailbox: self.mailbox.clone(), id, run, replies, allowance })
+        Ok(Producer { mailbox: self.mailbox.clone(), id, run, replies, allowance, over: None })
     }
 }
 
@@ -155,7 +157,7 @@ impl Producer {
         self.end(Some(message.to_owned()))
     }
 
-    fn end(self, error: Option<String>) -> Result<Ended, ProducerError> {
+    fn end(mut self, error: Option<String>) -> Result<Ended, ProducerError> {
         self.still_open()?;
         self.send(LocalInput::Finish(error))?;
         match self.replies.recv() {
@@ -166,12 +168,15 @@ impl Producer {
         }
     }
 
-    fn still_open(&self) -> Result<(), ProducerError> {
-        match self.replies.try_recv() {
-            Ok(LocalReply::Cancelled(state)) => Err(ProducerError::Over(state.name())),
-            Err(TryRecvError::Disconnected) => Err(ProducerError::ServerGone),
-            Ok(_) | Err(TryRecvError::Empty) => Ok(()),
+    fn still_open(&mut self) -> Result<(), ProducerError> {
+        if self.over.is_none() {
+            self.over = match self.replies.try_recv() {
+                Ok(LocalReply::Cancelled(state)) => Some(ProducerError::Over(state.name())),
+                Err(TryRecvError::Disconnected) => Some(ProducerError::ServerGone),
+                Ok(_) | Err(TryRecvError::Empty) => None,
+            };
         }
+        self.over.clone().map_or(Ok(()), Err)
     }
 
     fn send(&self, input: LocalInput) -> Result<(), ProducerError> {

@@ -163,3 +163,39 @@ fn a_stopped_server_says_so_to_its_producers() {
     assert!(matches!(error, ProducerError::Over("finalizing") | ProducerError::ServerGone), "{error}");
     assert_eq!(handle.start("d", RunOptions::default()).unwrap_err(), ProducerError::ServerGone);
 }
+
+/// A server whose runs hold 4,000 bytes, in events of 300.
+fn narrow_server() -> Server {
+    let mut config = ServerConfig::default();
+    config.engine.limits.run_bytes_max = 4_000;
+    config.engine.limits.event_bytes_max = 300;
+    Server::start(config).expect("a server starts on loopback")
+}
+
+fn custom(bytes: usize) -> Vec<u8> {
+    format!(r#"{{"type":"CUSTOM","name":"n","value":"{}"}}"#, "x".repeat(bytes)).into_bytes()
+}
+
+/// Appends until the producer is told that it can't.
+fn append_until_refused(run: &mut Producer, event: &[u8]) -> ProducerError {
+    loop {
+        if let Err(error) = run.append(event) {
+            return error;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_producer_whose_run_is_over_is_told_so_again_and_again() {
+    let server = narrow_server();
+    for bytes in [200, 400] {
+        let mut run = start(&server);
+        run.append(RUN_STARTED).unwrap();
+        let error = append_until_refused(&mut run, &custom(bytes));
+        assert_eq!(error, ProducerError::Over("finalizing"));
+        assert_eq!(run.append(RUN_FINISHED).unwrap_err(), error);
+        assert_eq!(run.finish().unwrap_err(), error);
+    }
+    server.stop().unwrap();
+}

@@ -44,7 +44,8 @@ impl Engine {
         let run = self.registry.run_mut(key);
         run.state = State::Finalizing;
         let id = run.id;
-        let local = self.producers.get(&id).and_then(|producer| producer.local);
+        let waiting = self.producers.get(&id).filter(|producer| producer.awaits_outcome);
+        let local = waiting.and_then(|producer| producer.local);
         self.dismiss_producer(id, State::Finalizing, cancel_reason(code));
         let cause = if code == "shutdown" { Cause::Shutdown } else { Cause::Finalized };
         let until_ms = self.now.mono_ms + self.config.limits.commit_ms;

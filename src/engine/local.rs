@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::engine::start::{Starter, Who};
 use crate::proto::id::{ChatId, LocalId, RunId, Seq};
 use crate::proto::parts::Ending;
+use crate::proto::registry::RunKey;
 use crate::proto::run::State;
 use crate::proto::turn::{Decision, Question};
 use crate::wire::request::Start;
@@ -65,6 +66,7 @@ impl Engine {
             LocalInput::Event(bytes) => self.local_event(id, &bytes),
             LocalInput::Finish(error) => {
                 if let Some(key) = self.local_run(id) {
+                    self.awaits_outcome(id, key);
                     self.finish(key, error.as_deref());
                 }
             }
@@ -108,9 +110,17 @@ impl Engine {
     }
 
     /// The producer's run, if it takes events.
-    pub(super) fn local_run(&self, id: LocalId) -> Option<crate::proto::registry::RunKey> {
+    pub(super) fn local_run(&self, id: LocalId) -> Option<RunKey> {
         let key = self.registry.of_id(*self.locals.get(&id)?)?;
         self.registry.run(key).state.is_open().then_some(key)
+    }
+
+    /// A producer wants to hear how its run comes out; a turn does not.
+    fn awaits_outcome(&mut self, id: LocalId, key: RunKey) {
+        let run = self.registry.run(key).id;
+        if let Some(producer) = self.producers.get_mut(&run) {
+            producer.awaits_outcome = !id.is_turn();
+        }
     }
 
     /// A producer that waited for a chat's finalization was dropped.

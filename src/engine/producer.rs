@@ -23,6 +23,8 @@ pub(super) struct Producer {
     control: Option<ConnId>,
     /// The producer in this process, if it is one.
     pub(super) local: Option<LocalId>,
+    /// That one said that it is done, and waits for the outcome.
+    pub(super) awaits_outcome: bool,
     /// A body broke off then, and no other came yet.
     pub(super) broken_ms: Option<u64>,
     /// When there was last a body or a control stream.
@@ -39,6 +41,7 @@ impl Producer {
             body: None,
             control: None,
             local,
+            awaits_outcome: false,
             broken_ms: None,
             quiet_ms: now_ms,
             armed_ms: u64::MAX,
@@ -186,7 +189,7 @@ impl Engine {
             self.end_stream(control);
         }
         if let Some(local) = producer.local
-            && (cancel.is_some() || local.is_turn())
+            && !producer.awaits_outcome
         {
             self.locals.remove(&local);
             self.output(Output::Local(local, LocalReply::Cancelled(state)));
