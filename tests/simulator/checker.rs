@@ -1,19 +1,23 @@
 //! The checker: what is true of each run, as an all-seeing subscriber of the event bus learns it, and what may never
 //! be seen by anybody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::model;
+use crate::swarm::Swarm;
 
 /// What is known of a run.
 #[derive(Debug, Default)]
 struct Truth {
     chat: String,
+    /// How many runs there were before it.
+    began: usize,
     events: Vec<Value>,
     /// `persisted` and `superseded` of its end, once that can be had.
     end: Option<(bool, bool)>,
+    ended_ms: u64,
 }
 
 /// A claim that is looked at when the step is over, since the all-seeing subscriber may hear later than others.
@@ -25,6 +29,12 @@ enum Claim {
     Ended { run: String, seq: u64, persisted: bool, superseded: bool },
     /// A producer was told that the run reaches this seq.
     Acknowledged { run: String, seq: u64 },
+    /// The run is in the store.
+    Saved { run: String },
+    /// A listener heard this event of the run.
+    Heard { run: String, seq: u64, event: Value },
+    /// A listener heard all of the run's events, up to this one.
+    HeardAll { run: String, seq: u64 },
     /// A sender was told that its turn is taken.
     Accepted { run: String },
     /// The run's agent was told the answer to its question.
@@ -45,12 +55,30 @@ pub struct Checker {
     /// The run that goes on in each chat, by the bus.
     current: BTreeMap<String, String>,
     claims: Vec<Claim>,
+    /// Chats that somebody may have deleted.
+    deleted: BTreeSet<String>,
+    pub now_ms: u64,
+    /// Runs' events that an observer may be behind, for how long ended runs are kept, and how many of them.
+    window: u64,
+    retention_ms: u64,
+    retention_chats: usize,
+    /// How often each rare situation was met.
+    pub seen: BTreeMap<&'static str, u64>,
     pub violation: Option<String>,
     /// Claims looked at.
     pub checked: u64,
 }
 
 impl Checker {
+    pub fn new(swarm: &Swarm) -> Checker {
+        Checker {
+            window: swarm.window as u64,
+            retention_ms: swarm.retention_ms,
+            retention_chats: swarm.retention_chats,
+            ..Checker::default()
+        }
+    }
+
     pub fn fail(&mut self, what: String) {
         self.violation.get_or_insert(what);
     }
@@ -59,6 +87,56 @@ impl Checker {
         if !holds {
             self.fail(what());
         }
+    }
+
+    /// A situation that has to be met now and then, if the rest is to mean something.
+    pub fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// Somebody is about to delete a chat.
+    pub fn may_be_deleted(&mut self, chat: &str) {
+        self.deleted.insert(chat.to_owned());
+    }
+
+    /// An observer gets this run on a connection that it opened then.
+    pub fn served(&mut self, run: &str, connected_ms: u64) {
+        let Some(truth) = self.runs.get(run) else { return };
+        let gone = truth.end.is_some() && truth.ended_ms + self.retention_ms < connected_ms;
+        self.require(!gone, || format!("{run} is served although its retention is over"));
+    }
+
+    /// An observer with a cursor of this run was told that there is nothing.
+    pub fn not_served(&mut self, chat: &str, run: &str) {
+        let Some(truth) = self.runs.get(run) else { return };
+        if truth.chat != chat
+            || self.deleted.contains(chat)
+            || truth.end.is_some_and(|(_, superseded)| superseded)
+        {
+            return;
+        }
+        let later = self
+            .runs
+            .values()
+            .filter(|other| other.end.is_some() && other.ended_ms >= truth.ended_ms)
+            .count();
+        let kept = truth.end.is_none()
+            || self.now_ms < truth.ended_ms + self.retention_ms && later <= self.retention_chats;
+        let replaced = self.runs.values().any(|other| other.chat == truth.chat && other.began > truth.began);
+        if kept && !replaced {
+            self.fail(format!("an observer of {run} was told that there is nothing"));
+        }
+        self.saw("an observer came too late");
+    }
+
+    /// An event was sent live: its reader was no more than the window behind.
+    pub fn in_window(&mut self, frame: &Value) {
+        let Some(truth) = frame["run_id"].as_str().and_then(|run| self.runs.get(run)) else { return };
+        let (head, before) = (truth.events.len() as u64, frame["seq"].as_u64().unwrap_or(1) - 1);
+        let window = self.window;
+        self.require(head <= before + window, || {
+            format!("{before} is followed by an event, with {head} there")
+        });
     }
 
     /// A message of the bus.
@@ -76,7 +154,8 @@ impl Checker {
                     return;
                 }
                 self.require(before.is_none(), || format!("{run} started before {before:?} ended"));
-                self.runs.insert(run, Truth { chat, ..Truth::default() });
+                let began = self.runs.len();
+                self.runs.insert(run, Truth { chat, began, ..Truth::default() });
             }
             Some("chunk") => {
                 let Some(truth) = self.runs.get_mut(&run) else {
@@ -93,7 +172,10 @@ impl Checker {
                 let end = (flag("persisted"), flag("superseded"));
                 let ended = self.current.remove(&chat);
                 self.require(ended.as_ref() == Some(&run), || format!("{run} ended out of order"));
-                let before = self.runs.get_mut(&run).and_then(|truth| truth.end.replace(end));
+                let before = self.runs.get_mut(&run).and_then(|truth| {
+                    truth.ended_ms = self.now_ms;
+                    truth.end.replace(end)
+                });
                 self.require(before.is_none(), || format!("{run} ended twice"));
             }
             _ => self.fail(format!("odd message on the bus: {message}")),
@@ -127,6 +209,15 @@ impl Checker {
         self.claims.push(Claim::Legacy { chat: chat.to_owned(), events });
     }
 
+    pub fn heard(&mut self, run: &str, seq: u64, event: Value) {
+        self.claims.push(Claim::Heard { run: run.to_owned(), seq, event });
+    }
+
+    pub fn heard_all(&mut self, run: &str, seq: u64) {
+        self.saw("a listener heard the end of a run");
+        self.claims.push(Claim::HeardAll { run: run.to_owned(), seq });
+    }
+
     pub fn accepted(&mut self, run: &str) {
         self.claims.push(Claim::Accepted { run: run.to_owned() });
     }
@@ -135,10 +226,12 @@ impl Checker {
         self.claims.push(Claim::Answered { run: run.to_owned() });
     }
 
-    /// The answer to a finish.
-    pub fn finished(&mut self, body: &Value) {
-        let run = body["run_id"].as_str().unwrap_or("");
-        self.acknowledged(run, body["seq"].as_u64().unwrap_or(u64::MAX));
+    /// The answer to a finish. It tells of the save even if the run was replaced meanwhile.
+    pub fn finished(&mut self, run: &str, seq: u64, persisted: bool) {
+        self.acknowledged(run, seq);
+        if persisted {
+            self.claims.push(Claim::Saved { run: run.to_owned() });
+        }
     }
 
     /// Somebody who can be written to has all events of the run, and its end if that can be had.
@@ -192,6 +285,24 @@ impl Checker {
                 let has = self.runs.get(run).map_or(0, |truth| truth.events.len() as u64);
                 if has < *seq {
                     return Err(format!("acknowledged, but the run has {has} events"));
+                }
+            }
+            Claim::Saved { run } => {
+                if !saved(run) {
+                    return Err("a producer was told that its run is saved".to_owned());
+                }
+            }
+            Claim::Heard { run, seq, event } => {
+                let events = &self.runs.get(run).ok_or("an event of an unknown run")?.events;
+                let index = usize::try_from(*seq).unwrap_or(0).wrapping_sub(1);
+                if events.get(index) != Some(event) {
+                    return Err("a listener heard what is not in the run".to_owned());
+                }
+            }
+            Claim::HeardAll { run, seq } => {
+                let has = self.runs.get(run).map_or(0, |truth| truth.events.len() as u64);
+                if has != *seq {
+                    return Err(format!("a listener heard the end, but the run has {has} events"));
                 }
             }
             Claim::Accepted { run } => {

@@ -31,10 +31,15 @@
 #![allow(missing_docs, unreachable_pub, reason = "a test is its own only reader")]
 
 mod agents;
+mod arrivals;
 mod checker;
 mod client;
+mod listener;
+mod locals;
 mod model;
+mod observer;
 mod plan;
+mod producer;
 mod reader;
 #[path = "../support/rng.rs"]
 mod rng;
@@ -42,11 +47,28 @@ mod store;
 mod swarm;
 mod world;
 
+use std::collections::BTreeMap;
+
+use checker::Checker;
 use client::Client;
 use world::World;
 
 /// Seeds that are run when nothing else is asked for.
 const SEEDS: u64 = 2_000;
+
+/// What has to happen now and then in so many seeds, or their silence says nothing.
+const SITUATIONS: [&str; 10] = [
+    "a legacy stream was complete",
+    "a listener heard the end of a run",
+    "a producer inside the server finished",
+    "a producer inside the server was told to stop",
+    "a producer's old body was given up for its new one",
+    "a slow observer started again from a snapshot",
+    "an observer came too late",
+    "an observer saw its run replaced",
+    "an observer was told that the answer is not saved",
+    "an observer went on from its cursor",
+];
 
 /// Steps within which everything has to come to rest.
 const REST_STEPS: usize = 4_000;
@@ -86,6 +108,8 @@ fn step(world: &mut World) {
         world.pass_time(most);
     } else if within(70) {
         world.agent_step();
+    } else if within(if swarm.locals > 0 { 70 } else { 0 }) {
+        world.local_step();
     } else if within(100) {
         world.work();
     } else if within(100) {
@@ -100,13 +124,19 @@ fn step(world: &mut World) {
 /// Faults off: what was begun has to end.
 fn liveness(world: &mut World) {
     world.calm = true;
+    world.cut_endless();
     (world.swarm.commit_fails, world.swarm.commit_hangs) = (0, 0);
     for _ in 0..REST_STEPS {
         for client in &mut world.waiting {
             match client {
                 Client::Producer(producer) => producer.calm(),
                 Client::Observer(observer) => observer.calm(),
-                Client::Tap | Client::Once(_) | Client::Sender(_) | Client::Garbage(_) => {}
+                Client::Tap
+                | Client::Ghost
+                | Client::Listener(_)
+                | Client::Once(_)
+                | Client::Sender(_)
+                | Client::Garbage(_) => {}
             }
         }
         for client in std::mem::take(&mut world.waiting) {
@@ -118,6 +148,7 @@ fn liveness(world: &mut World) {
         }
         world.work();
         world.agents_step();
+        world.locals_step();
         world.store_step();
         world.pass_time(if world.is_idle() { 200_000 } else { 50 });
         if world.checker.violation.is_some() {
@@ -135,16 +166,30 @@ fn all_ended(world: &World) -> bool {
     world.checker.all_ended()
 }
 
+/// When retention is over, and somebody comes, nothing of any run is left.
+fn forgets(world: &mut World) {
+    world.clock(world.swarm.retention_ms + 1);
+    world.connect(Client::Once(
+        "GET /chat/live?chat_id=nobody HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+    ));
+    for index in world.busy() {
+        world.deliver(index);
+    }
+    let left = world.memory_bytes();
+    world.checker.require(left == 0, || format!("{left} bytes of runs are left that nobody can have"));
+}
+
 fn aftermath(world: &mut World) {
     world.checker.at_rest();
-    for (run, plan) in std::mem::take(&mut world.spoken) {
-        world.checker.produced(&run, &plan, 0);
+    for (run, plan, acked) in std::mem::take(&mut world.spoken) {
+        world.checker.produced(&run, &plan, acked);
     }
     for producer in std::mem::take(&mut world.past) {
         if let Some(run) = &producer.run {
             world.checker.produced(run, &producer.plan, producer.acked);
         }
     }
+    forgets(world);
     world.shut_down();
     for _ in 0..50 {
         world.agents_step();
@@ -161,8 +206,29 @@ fn aftermath(world: &mut World) {
     world.checker.require(finished, || "a stopped server has something left to do".to_owned());
 }
 
-/// Lives through one seed; the hash of all that was sent, how much was checked, or what went wrong.
-fn run(seed: u64) -> Result<(u64, u64), String> {
+/// What came out of a seed, or of many.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    /// Of all that was sent.
+    hash: u64,
+    /// Claims of clients that were looked at.
+    checked: u64,
+    /// How often each rare situation was met.
+    seen: BTreeMap<&'static str, u64>,
+}
+
+impl Outcome {
+    fn and(mut self, other: Outcome) -> Outcome {
+        self.checked += other.checked;
+        for (what, count) in other.seen {
+            *self.seen.entry(what).or_default() += count;
+        }
+        self
+    }
+}
+
+/// Lives through one seed.
+fn run(seed: u64) -> Result<Outcome, String> {
     let mut world = World::new(seed);
     safety(&mut world);
     if world.checker.violation.is_none() {
@@ -172,7 +238,10 @@ fn run(seed: u64) -> Result<(u64, u64), String> {
         aftermath(&mut world);
     }
     match world.checker.violation.take() {
-        None => Ok((world.hash, world.checker.checked)),
+        None => {
+            let Checker { checked, seen, .. } = world.checker;
+            Ok(Outcome { hash: world.hash, checked, seen })
+        }
         Some(what) => {
             let trace: Vec<String> = world.trace.into_iter().collect();
             let swarm = world.swarm;
@@ -188,16 +257,19 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-fn sweep(seeds: std::ops::Range<u64>) -> u64 {
-    let threads: Vec<std::thread::JoinHandle<Result<u64, String>>> = (0..2)
+fn sweep(seeds: std::ops::Range<u64>) -> Outcome {
+    let threads: Vec<std::thread::JoinHandle<Result<Outcome, String>>> = (0..2)
         .map(|part| {
             let seeds = seeds.clone();
             std::thread::spawn(move || {
-                seeds.filter(|seed| seed % 2 == part).map(|seed| run(seed).map(|(_, checked)| checked)).sum()
+                let mut seeds = seeds.filter(|seed| seed % 2 == part);
+                seeds.try_fold(Outcome::default(), |all, seed| run(seed).map(|outcome| all.and(outcome)))
             })
         })
         .collect();
-    threads.into_iter().map(|thread| thread.join().unwrap().unwrap_or_else(|what| panic!("{what}"))).sum()
+    let outcomes =
+        threads.into_iter().map(|thread| thread.join().unwrap().unwrap_or_else(|what| panic!("{what}")));
+    outcomes.fold(Outcome::default(), Outcome::and)
 }
 
 #[test]
@@ -208,9 +280,11 @@ fn no_seed_violates_an_invariant() {
     }
     let count = number("REJOIN_SIM_SEEDS").unwrap_or(SEEDS);
     let first = number("REJOIN_SIM_FIRST").unwrap_or(0);
-    let checked = sweep(first..first + count);
-    println!("{count} seeds, {checked} claims of clients checked");
+    let Outcome { checked, seen, .. } = sweep(first..first + count);
+    println!("{count} seeds, {checked} claims of clients checked, {seen:#?}");
     assert!(checked > count, "the clients saw too little: {checked} claims in {count} seeds");
+    let missed: Vec<_> = SITUATIONS.iter().filter(|what| !seen.contains_key(**what)).collect();
+    assert!(count < SEEDS || missed.is_empty(), "never met: {missed:?}");
 }
 
 #[test]

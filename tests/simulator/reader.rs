@@ -22,6 +22,8 @@ pub struct Reader {
     bytes: Vec<u8>,
     current: Option<Response>,
     pub done: VecDeque<Response>,
+    /// Whether a message was incomplete when somebody looked last.
+    pub torn: bool,
 }
 
 impl Reader {
@@ -35,6 +37,12 @@ impl Reader {
     /// The response being read.
     pub fn current(&mut self) -> Option<&mut Response> {
         self.current.as_mut()
+    }
+
+    /// Somebody has looked.
+    pub fn looked(&mut self) {
+        let rest = self.current.as_ref().is_some_and(|response| response.taken < response.body.len());
+        self.torn = rest || !self.bytes.is_empty();
     }
 
     /// The connection ended: a body that ends with it is complete.

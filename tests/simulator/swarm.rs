@@ -27,6 +27,9 @@ pub struct Swarm {
     pub commit_hangs: usize,
     /// Of 100 starts, this many supersede.
     pub supersede: usize,
+    /// Of 100 producers, this many are in the server's process, and of those that are cut, this many are not noticed.
+    pub locals: usize,
+    pub ghosts: usize,
     /// Of 100 clients, this many are deleters, and this many send garbage.
     pub delete: usize,
     pub garbage: usize,
@@ -44,7 +47,7 @@ impl Swarm {
         let mut some = |most: usize| if rng.chance(50) { 0 } else { rng.below(most) + 1 };
         let (cut, half_close, short_write, block) = (some(40), some(15), some(80), some(40));
         let (job_fails, commit_fails, commit_hangs) = (some(10), some(40), some(20));
-        let (supersede, delete, garbage) = (some(60), some(8), some(10));
+        let (supersede, delete, garbage, ghosts) = (some(60), some(8), some(10), some(60));
         Swarm {
             chats: *rng.pick(&[1, 2, 3, 8]),
             window: *rng.pick(&[1, 2, 3, 8, 64, 4_096]),
@@ -63,6 +66,8 @@ impl Swarm {
             commit_fails,
             commit_hangs,
             supersede,
+            locals: *rng.pick(&[0, 20, 60]),
+            ghosts,
             delete,
             garbage,
             senders: *rng.pick(&[0, 10, 40]),

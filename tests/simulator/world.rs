@@ -6,12 +6,14 @@ use std::io::IoSlice;
 
 use rejoin::engine::{Close, Config, Engine, Input, LocalInput, LocalReply, Output};
 use rejoin::limits::{Limits, SLICES_PER_WRITE};
-use rejoin::proto::id::{ConnId, Now, RunId};
+use rejoin::proto::id::{ConnId, LocalId, Now, RunId};
 use rejoin::wire::snapshot::SnapshotJob;
 
-use crate::agents::{Agent, REQUEST};
+use crate::agents::Agent;
 use crate::checker::Checker;
-use crate::client::{Client, Next, Observer, Producer, request};
+use crate::client::{Client, Next};
+use crate::locals::LocalProducer;
+use crate::producer::Producer;
 use crate::reader::Reader;
 use crate::rng::Rng;
 use crate::store::StoreModel;
@@ -33,8 +35,11 @@ pub struct World {
     pub checker: Checker,
     jobs: Vec<SnapshotJob>,
     agents: Vec<Agent>,
-    /// Turns with the events that their agents meant to say.
-    pub spoken: Vec<(String, Vec<serde_json::Value>)>,
+    locals: Vec<LocalProducer>,
+    locals_begun: u64,
+    /// Runs of agents and of producers in the process, with the events that these meant to say, and how many of them
+    /// have to be there.
+    pub spoken: Vec<(String, Vec<serde_json::Value>, usize)>,
     slots: Vec<Slot>,
     /// Clients without a connection.
     pub waiting: Vec<Client>,
@@ -83,15 +88,18 @@ impl World {
             Config { limits, hosts: Vec::new(), agents: vec![agent] },
             [u8::try_from(seed % 251).unwrap(); 32],
         );
+        let checker = Checker::new(&swarm);
         let mut world = World {
             engine,
             now: Now { mono_ms: 1, wall_ms: 1_700_000_000_000 },
             rng,
             swarm,
             store: StoreModel::default(),
-            checker: Checker::default(),
+            checker,
             jobs: Vec::new(),
             agents: Vec::new(),
+            locals: Vec::new(),
+            locals_begun: 0,
             spoken: Vec::new(),
             slots: Vec::new(),
             waiting: Vec::new(),
@@ -115,46 +123,6 @@ impl World {
         self.trace.push_back(line);
     }
 
-    /// Adds a client of a random kind.
-    pub fn new_client(&mut self) {
-        let chat = format!("chat{}", self.rng.below(self.swarm.chats));
-        let kind = self.rng.below(100);
-        let client = if kind < self.swarm.garbage {
-            Client::Garbage(garbage(&mut self.rng))
-        } else if kind < self.swarm.garbage + self.swarm.delete {
-            Client::Once(format!("DELETE /chats/{chat} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-        } else if kind < self.swarm.garbage + self.swarm.delete + self.swarm.senders {
-            self.sender(chat)
-        } else if kind < 25 {
-            let path = ["/healthz", "/chats", "/chats/chat0", "/runs/nonsense"][self.rng.below(4)];
-            Client::Once(format!("GET {path} HTTP/1.0\r\n\r\n"))
-        } else if kind < 50 {
-            Client::Producer(Producer::new(&mut self.rng, &self.swarm, chat))
-        } else {
-            let known = self.checker.known();
-            Client::Observer(Observer::new(&mut self.rng, chat, &known))
-        };
-        self.waiting.push(client);
-    }
-
-    /// Somebody who wants something of the agent.
-    fn sender(&mut self, chat: String) -> Client {
-        let index = self.rng.below(4);
-        let (path, body) = match self.rng.below(12) {
-            0..3 => ("send", r#","message":"x""#.to_owned()),
-            3 => ("send", r#","trigger":"heartbeat""#.to_owned()),
-            4 | 5 => ("steer-send", r#","message":"x""#.to_owned()),
-            6 => ("retry", String::new()),
-            7 => ("retry", format!(r#","message":"y","message_index":{index}"#)),
-            8 => ("stop", String::new()),
-            9 => ("respond", format!(r#","request_id":"{REQUEST}","option_id":"yes""#)),
-            10 => ("respond", format!(r#","request_id":"{REQUEST}","cancelled":true"#)),
-            _ => return Client::Observer(Observer::sending(&mut self.rng, chat)),
-        };
-        let body = format!(r#"{{"chat_id":"{chat}"{body}}}"#);
-        Client::Sender(request(&format!("POST /chat/{path}"), "1.1", "application/json", body.as_bytes()))
-    }
-
     /// Some agent goes on.
     pub fn agent_step(&mut self) {
         if !self.agents.is_empty() {
@@ -176,15 +144,48 @@ impl World {
         let turn = agent.turn;
         if matches!(input, LocalInput::Gone) {
             let agent = self.agents.swap_remove(index);
-            self.spoken.push((agent.run, agent.plan));
+            self.spoken.push((agent.run, agent.plan, 0));
         }
         self.note(|| format!("agent {turn:?} {input:?}").chars().take(200).collect());
         self.input(Input::Local(turn, input));
     }
 
+    /// A producer in the process begins.
+    pub fn add_local(&mut self, chat: String) {
+        self.locals_begun += 1;
+        let id = LocalId(self.locals_begun);
+        self.locals.push(LocalProducer::new(id, &mut self.rng, &self.swarm, chat));
+    }
+
+    /// Some producer in the process goes on.
+    pub fn local_step(&mut self) {
+        if !self.locals.is_empty() {
+            let index = self.rng.below(self.locals.len());
+            self.step_local(index);
+        }
+    }
+
+    /// Every producer in the process goes on.
+    pub fn locals_step(&mut self) {
+        for index in (0..self.locals.len()).rev() {
+            self.step_local(index);
+        }
+    }
+
+    fn step_local(&mut self, index: usize) {
+        let Some(input) = self.locals[index].step() else { return };
+        let id = self.locals[index].id;
+        if matches!(input, LocalInput::Gone) {
+            let local = self.locals.swap_remove(index);
+            self.spoken.extend(local.run.map(|run| (run, local.plan, local.acked)));
+        }
+        self.note(|| format!("local {id:?} {input:?}").chars().take(200).collect());
+        self.input(Input::Local(id, input));
+    }
+
     /// Gives a client a connection, if it wants one.
     pub fn connect(&mut self, mut client: Client) {
-        let Some(bytes) = client.connect(&mut self.rng) else {
+        let Some(bytes) = client.connect(&mut self.rng, self.now.mono_ms) else {
             match client {
                 Client::Producer(producer) => self.past.push(producer),
                 Client::Observer(observer) if observer.gave_up => {
@@ -192,6 +193,8 @@ impl World {
                 }
                 Client::Observer(_)
                 | Client::Tap
+                | Client::Ghost
+                | Client::Listener(_)
                 | Client::Once(_)
                 | Client::Sender(_)
                 | Client::Garbage(_) => {}
@@ -252,11 +255,32 @@ impl World {
 
     /// A client's connection breaks; the client may come again.
     pub fn cut(&mut self, index: usize) {
+        if matches!(self.slots[index].client, Some(Client::Producer(_))) && self.rng.chance(self.swarm.ghosts)
+        {
+            return self.leave(index);
+        }
         self.note(|| format!("cut {index}"));
         let id = self.slots[index].id;
         self.slots[index].doomed = true;
         self.input(Input::Closed(id));
         self.part(index);
+    }
+
+    /// A producer goes, and the server does not notice: what was sent still arrives.
+    fn leave(&mut self, index: usize) {
+        self.note(|| format!("leave {index}"));
+        self.part(index);
+        self.slots[index].client = Some(Client::Ghost);
+    }
+
+    /// Whoever would stay for ever is cut.
+    pub fn cut_endless(&mut self) {
+        self.waiting.retain(|client| !matches!(client, Client::Listener(_)));
+        for index in self.busy() {
+            if matches!(self.slots[index].client, Some(Client::Ghost | Client::Listener(_))) {
+                self.cut(index);
+            }
+        }
     }
 
     /// A client says that it sends nothing more, whether it has sent everything or not.
@@ -306,9 +330,19 @@ impl World {
         }
     }
 
+    /// Time passes, and nothing else happens.
+    pub fn clock(&mut self, ms: u64) {
+        self.now.mono_ms += ms;
+    }
+
     pub fn shut_down(&mut self) {
         self.note(|| "shutdown".to_owned());
         self.input(Input::Shutdown);
+    }
+
+    /// Bytes that the engine holds for its runs.
+    pub fn memory_bytes(&self) -> u64 {
+        self.engine.memory_bytes()
     }
 
     pub fn is_finished(&self) -> bool {
@@ -318,7 +352,8 @@ impl World {
     /// Whether nothing is under way: no job, no commit, no bytes, and no agent that could go on.
     pub fn is_idle(&self) -> bool {
         let sent = self.slots.iter().all(|slot| slot.client.is_none() || slot.inbound.is_empty());
-        let agents_wait = self.agents.iter().all(Agent::waits);
+        let agents_wait =
+            self.agents.iter().all(Agent::waits) && self.locals.iter().all(LocalProducer::waits);
         self.jobs.is_empty() && self.store.is_idle() && agents_wait && sent
     }
 
@@ -328,6 +363,7 @@ impl World {
 
     /// One input, and all that follows from it.
     fn input(&mut self, input: Input<'_>) {
+        self.checker.now_ms = self.now.mono_ms;
         self.engine.handle(self.now, input);
         self.drain();
         let all_written = self.write();
@@ -385,16 +421,20 @@ impl World {
                     let most = self.swarm.turns_max;
                     self.checker.require(self.agents.len() <= most, || format!("more than {most} turns run"));
                 }
-                Output::Local(turn, reply) => {
-                    let agent = self.agents.iter_mut().find(|agent| agent.turn == turn);
-                    let Some(agent) = agent else { continue };
-                    agent.told(&reply);
-                    if let LocalReply::Answered { .. } = reply {
-                        self.checker.answered(&agent.run);
-                    }
-                }
+                Output::Local(id, reply) => self.told(id, &reply),
                 Output::Resume(_) => {}
             }
+        }
+    }
+
+    fn told(&mut self, id: LocalId, reply: &LocalReply) {
+        if let Some(local) = self.locals.iter_mut().find(|local| local.id == id) {
+            return local.told(reply, &mut self.checker);
+        }
+        let Some(agent) = self.agents.iter_mut().find(|agent| agent.turn == id) else { return };
+        agent.told(reply);
+        if let LocalReply::Answered { .. } = reply {
+            self.checker.answered(&agent.run);
         }
     }
 
@@ -475,21 +515,15 @@ impl World {
             Some(Client::Producer(producer)) if producer.is_done() => self.past.push(producer),
             Some(Client::Observer(observer)) if observer.done => {}
             Some(client @ (Client::Producer(_) | Client::Observer(_))) => self.waiting.push(client),
-            Some(Client::Tap | Client::Once(_) | Client::Sender(_) | Client::Garbage(_)) | None => {}
+            Some(
+                Client::Tap
+                | Client::Ghost
+                | Client::Listener(_)
+                | Client::Once(_)
+                | Client::Sender(_)
+                | Client::Garbage(_),
+            )
+            | None => {}
         }
     }
-}
-
-fn garbage(rng: &mut Rng) -> Vec<u8> {
-    let samples: [&[u8]; 8] = [
-        b"\x16\x03\x01\x02\x00",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"POST /chat/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
-        b"GET /chat/live HTTP/1.1\r\n\r\n",
-        b"POST /chats/chat0/runs?stream=1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nx",
-        b"POST /chat/live HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]",
-        b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-        b"BREW /chats HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    ];
-    rng.pick(&samples).to_vec()
 }
