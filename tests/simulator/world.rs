@@ -1,12 +1,12 @@
 //! The world around the engine: sockets that take any number of bytes, workers that finish late and out of order, a
 //! store that fails and hangs, a clock that jumps, and the clients. One seed decides everything.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
 
-use rejoin::engine::{Close, Config, Engine, Input, LocalInput, LocalReply, Output};
+use rejoin::engine::{Close, Config, Engine, Input, Output};
 use rejoin::limits::{Limits, SLICES_PER_WRITE};
-use rejoin::proto::id::{ConnId, LocalId, Now, RunId};
+use rejoin::proto::id::{ConnId, Now, RunId};
 use rejoin::wire::snapshot::SnapshotJob;
 
 use crate::agents::Agent;
@@ -34,9 +34,9 @@ pub struct World {
     pub store: StoreModel,
     pub checker: Checker,
     jobs: Vec<SnapshotJob>,
-    agents: Vec<Agent>,
-    locals: Vec<LocalProducer>,
-    locals_begun: u64,
+    pub agents: Vec<Agent>,
+    pub locals: Vec<LocalProducer>,
+    pub locals_begun: u64,
     /// Runs of agents and of producers in the process, with the events that these meant to say, and how many of them
     /// have to be there.
     pub spoken: Vec<(String, Vec<serde_json::Value>, usize)>,
@@ -50,6 +50,10 @@ pub struct World {
     /// Of all bytes that were sent, in order.
     pub hash: u64,
     pub trace: VecDeque<String>,
+    /// The first connections are not for everybody: they are the all-seeing one's, and a guest's.
+    reserved: usize,
+    /// What each connection was sent, if that is wanted; snapshots are then made at once.
+    pub transcripts: Option<BTreeMap<(u32, u32), Vec<u8>>>,
 }
 
 /// A socket.
@@ -70,6 +74,23 @@ impl World {
     pub fn new(seed: u64) -> World {
         let mut rng = Rng::new(seed);
         let swarm = Swarm::draw(&mut rng);
+        World::of(seed, rng, swarm)
+    }
+
+    /// A world with a place for a guest, which shares no faults with the others.
+    pub fn with_guest_place(seed: u64) -> World {
+        let mut rng = Rng::new(seed);
+        let swarm = Swarm { short_write: 0, block: 0, job_fails: 0, ..Swarm::draw(&mut rng) };
+        let mut world = World::of(seed, rng, swarm);
+        world.connect(Client::Once("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned()));
+        world.deliver(1);
+        world.cut(1);
+        world.reserved = 2;
+        world.transcripts = Some(BTreeMap::new());
+        world
+    }
+
+    fn of(seed: u64, rng: Rng, swarm: Swarm) -> World {
         let limits = Limits {
             window_events: swarm.window,
             retention_ms: swarm.retention_ms,
@@ -107,80 +128,23 @@ impl World {
             calm: false,
             hash: 0xcbf2_9ce4_8422_2325,
             trace: VecDeque::new(),
+            reserved: 0,
+            transcripts: None,
         };
         world.connect(Client::Tap);
+        world.reserved = 1;
         while !world.slots[0].inbound.is_empty() {
             world.deliver(0);
         }
         world
     }
 
-    fn note(&mut self, line: impl FnOnce() -> String) {
+    pub fn note(&mut self, line: impl FnOnce() -> String) {
         if self.trace.len() == TRACE {
             self.trace.pop_front();
         }
         let line = line();
         self.trace.push_back(line);
-    }
-
-    /// Some agent goes on.
-    pub fn agent_step(&mut self) {
-        if !self.agents.is_empty() {
-            let index = self.rng.below(self.agents.len());
-            self.step_agent(index);
-        }
-    }
-
-    /// Every agent goes on.
-    pub fn agents_step(&mut self) {
-        for index in (0..self.agents.len()).rev() {
-            self.step_agent(index);
-        }
-    }
-
-    fn step_agent(&mut self, index: usize) {
-        let agent = &mut self.agents[index];
-        let Some(input) = agent.step(&mut self.rng, self.calm) else { return };
-        let turn = agent.turn;
-        if matches!(input, LocalInput::Gone) {
-            let agent = self.agents.swap_remove(index);
-            self.spoken.push((agent.run, agent.plan, 0));
-        }
-        self.note(|| format!("agent {turn:?} {input:?}").chars().take(200).collect());
-        self.input(Input::Local(turn, input));
-    }
-
-    /// A producer in the process begins.
-    pub fn add_local(&mut self, chat: String) {
-        self.locals_begun += 1;
-        let id = LocalId(self.locals_begun);
-        self.locals.push(LocalProducer::new(id, &mut self.rng, &self.swarm, chat));
-    }
-
-    /// Some producer in the process goes on.
-    pub fn local_step(&mut self) {
-        if !self.locals.is_empty() {
-            let index = self.rng.below(self.locals.len());
-            self.step_local(index);
-        }
-    }
-
-    /// Every producer in the process goes on.
-    pub fn locals_step(&mut self) {
-        for index in (0..self.locals.len()).rev() {
-            self.step_local(index);
-        }
-    }
-
-    fn step_local(&mut self, index: usize) {
-        let Some(input) = self.locals[index].step() else { return };
-        let id = self.locals[index].id;
-        if matches!(input, LocalInput::Gone) {
-            let local = self.locals.swap_remove(index);
-            self.spoken.extend(local.run.map(|run| (run, local.plan, local.acked)));
-        }
-        self.note(|| format!("local {id:?} {input:?}").chars().take(200).collect());
-        self.input(Input::Local(id, input));
     }
 
     /// Gives a client a connection, if it wants one.
@@ -201,8 +165,12 @@ impl World {
             }
             return;
         };
-        let free = self.slots.iter().position(|slot| slot.client.is_none());
-        let index = free.unwrap_or(self.slots.len());
+        let first = self.reserved.min(self.slots.len());
+        let free = self.slots[first..].iter().position(|slot| slot.client.is_none());
+        self.open(free.map_or(self.slots.len(), |index| first + index), client, bytes);
+    }
+
+    pub fn open(&mut self, index: usize, client: Client, bytes: Vec<u8>) {
         let generation = self.slots.get(index).map_or(0, |slot| slot.id.generation) + 1;
         let id = ConnId { slot: u32::try_from(index).unwrap(), generation };
         self.note(|| format!("connect {index} {client:?}").chars().take(300).collect());
@@ -223,9 +191,9 @@ impl World {
         self.input(Input::Opened(id));
     }
 
-    /// Connections but the all-seeing one's, with a client.
+    /// Connections with a client, but the all-seeing one's and the guest's.
     pub fn busy(&self) -> Vec<usize> {
-        (1..self.slots.len()).filter(|index| self.slots[*index].client.is_some()).collect()
+        (self.reserved..self.slots.len()).filter(|index| self.slots[*index].client.is_some()).collect()
     }
 
     /// Some of the bytes that a client sent arrive.
@@ -235,7 +203,7 @@ impl World {
             return;
         }
         let most = slot.inbound.len();
-        let count = if self.calm || index == 0 {
+        let count = if self.calm || index < self.reserved {
             most
         } else if self.swarm.dribble {
             1
@@ -271,6 +239,12 @@ impl World {
         self.note(|| format!("leave {index}"));
         self.part(index);
         self.slots[index].client = Some(Client::Ghost);
+        // It tends to come again before the server has seen all that it sent.
+        if self.rng.chance(70)
+            && let Some(client) = self.waiting.pop()
+        {
+            self.connect(client);
+        }
     }
 
     /// Whoever would stay for ever is cut.
@@ -362,7 +336,7 @@ impl World {
     }
 
     /// One input, and all that follows from it.
-    fn input(&mut self, input: Input<'_>) {
+    pub fn input(&mut self, input: Input<'_>) {
         self.checker.now_ms = self.now.mono_ms;
         self.engine.handle(self.now, input);
         self.drain();
@@ -402,6 +376,9 @@ impl World {
     fn drain(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
+                Output::Serialize(job) if self.transcripts.is_some() => {
+                    self.engine.handle(self.now, Input::Serialized(job.ticket, Some(job.encode())));
+                }
                 Output::Serialize(job) => self.jobs.push(job),
                 Output::Store(job) => self.store.submit(job),
                 Output::Withdraw(run) => self.store.withdraw(run),
@@ -424,17 +401,6 @@ impl World {
                 Output::Local(id, reply) => self.told(id, &reply),
                 Output::Resume(_) => {}
             }
-        }
-    }
-
-    fn told(&mut self, id: LocalId, reply: &LocalReply) {
-        if let Some(local) = self.locals.iter_mut().find(|local| local.id == id) {
-            return local.told(reply, &mut self.checker);
-        }
-        let Some(agent) = self.agents.iter_mut().find(|agent| agent.turn == id) else { return };
-        agent.told(reply);
-        if let LocalReply::Answered { .. } = reply {
-            self.checker.answered(&agent.run);
         }
     }
 
@@ -461,7 +427,7 @@ impl World {
         let mut slices = [IoSlice::new(&[]); SLICES_PER_WRITE];
         let filled = self.engine.outgoing(id, &mut slices);
         let bytes: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
-        let fault = !self.calm && index != 0;
+        let fault = !self.calm && index >= self.reserved && self.transcripts.is_none();
         let mut taken = bytes.len();
         if fault && taken > 0 && self.rng.chance(self.swarm.short_write) {
             taken = 1 + self.rng.below(taken);
@@ -475,6 +441,9 @@ impl World {
         slot.blocked = blocked;
         for byte in &bytes[..taken] {
             self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if let Some(transcripts) = &mut self.transcripts {
+            transcripts.entry((id.slot, id.generation)).or_default().extend_from_slice(&bytes[..taken]);
         }
         if let Err(what) = slot.reader.feed(&bytes[..taken]) {
             self.checker.fail(format!("connection {index}: {what}"));
@@ -511,7 +480,11 @@ impl World {
 
     /// A client and its connection part; whoever has more to do waits for another.
     fn part(&mut self, index: usize) {
-        match self.slots[index].client.take() {
+        let client = self.slots[index].client.take();
+        if index < self.reserved {
+            return;
+        }
+        match client {
             Some(Client::Producer(producer)) if producer.is_done() => self.past.push(producer),
             Some(Client::Observer(observer)) if observer.done => {}
             Some(client @ (Client::Producer(_) | Client::Observer(_))) => self.waiting.push(client),
