@@ -28,7 +28,7 @@ impl World {
         } else if kind < 50 {
             return self.new_producer(chat);
         } else {
-            let known = self.checker.known();
+            let known = self.checker.known(&chat);
             Client::Observer(Observer::new(&mut self.rng, chat, &known))
         };
         self.waiting.push(client);

@@ -188,9 +188,14 @@ impl Checker {
         events.get(..usize::try_from(seq).ok()?).map(<[Value]>::to_vec)
     }
 
-    /// Runs with their heads.
-    pub fn known(&self) -> Vec<(String, u64)> {
-        self.runs.iter().map(|(run, truth)| (run.clone(), truth.events.len() as u64)).collect()
+    /// Runs of a chat with their heads, the newest first; without any, those of all chats.
+    pub fn known(&self, chat: &str) -> Vec<(String, u64)> {
+        let mut runs: Vec<_> = self.runs.iter().filter(|(_, truth)| truth.chat == chat).collect();
+        if runs.is_empty() {
+            runs.extend(&self.runs);
+        }
+        runs.sort_by_key(|(_, truth)| std::cmp::Reverse(truth.began));
+        runs.iter().map(|(run, truth)| ((*run).clone(), truth.events.len() as u64)).collect()
     }
 
     pub fn has(&mut self, run: &str, seq: u64, events: Vec<Value>) {

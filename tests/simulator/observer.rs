@@ -47,7 +47,8 @@ impl Observer {
     pub fn new(rng: &mut Rng, chat: String, known: &[(String, u64)]) -> Observer {
         let invented = match rng.below(5) {
             0 if !known.is_empty() => {
-                let (run, head) = rng.pick(known).clone();
+                let newest = if rng.chance(60) { 1 } else { known.len() };
+                let (run, head) = rng.pick(&known[..newest]).clone();
                 Some((run, rng.below(usize::try_from(head).unwrap() + 3) as u64))
             }
             1 => Some(("nonsense".to_owned(), 3)),

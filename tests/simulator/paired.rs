@@ -31,9 +31,13 @@ fn live(seed: u64, invited: bool) -> (Transcripts, usize) {
         if invited {
             guest(&mut world, &mut dice);
         }
+        if world.checker.violation.is_some() {
+            break;
+        }
     }
     let violation = world.checker.violation.take();
-    assert!(violation.is_none(), "seed {seed}, guest {invited}: {violation:?}");
+    let trace = world.trace.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(violation.is_none(), "seed {seed}, guest {invited}: {violation:?}\n{trace}");
     let (guests, others): (Transcripts, Transcripts) =
         world.transcripts.take().unwrap().into_iter().partition(|((slot, _), _)| *slot as usize == GUEST);
     (others, guests.values().map(Vec::len).sum())
@@ -41,8 +45,8 @@ fn live(seed: u64, invited: bool) -> (Transcripts, usize) {
 
 fn guest(world: &mut World, dice: &mut Rng) {
     if !world.is_open(GUEST) {
-        let known = world.checker.known();
         let chat = format!("chat{}", dice.below(world.swarm.chats));
+        let known = world.checker.known(&chat);
         let mut observer = Observer::new(dice, chat, &known);
         let bytes = observer.next_request(0).unwrap();
         world.open(GUEST, Client::Observer(observer), bytes);

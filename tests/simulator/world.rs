@@ -407,7 +407,7 @@ impl World {
     /// Writes what is ready, or a part of it; returns whether that was all.
     fn write(&mut self) -> bool {
         let mut writes = 0;
-        while let Some(id) = self.engine.next_dirty() {
+        while let Some(id) = self.next_dirty() {
             self.write_one(id);
             self.drain();
             writes += 1;
@@ -420,6 +420,14 @@ impl World {
             }
         }
         true
+    }
+
+    fn next_dirty(&mut self) -> Option<ConnId> {
+        self.engine.next_dirty().or_else(|| {
+            // What it wants done by now may give somebody something to write.
+            self.drain();
+            self.engine.next_dirty()
+        })
     }
 
     fn write_one(&mut self, id: ConnId) {
