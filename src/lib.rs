@@ -11,6 +11,7 @@ pub mod client;
 pub mod engine;
 pub mod http;
 pub mod limits;
+pub mod page;
 pub mod producer;
 pub mod proto;
 pub mod reactor;

@@ -15,6 +15,7 @@ install_system_packages() {
     local missing=()
     command -v cc >/dev/null || missing+=(build-essential)
     command -v python3 >/dev/null || missing+=(python3)
+    command -v chromium >/dev/null || missing+=(chromium fonts-noto-core fonts-noto-color-emoji)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
     [ ${#missing[@]} -gt 0 ] || return 0
     command -v apt-get >/dev/null || fail "please install: ${missing[*]}"
@@ -50,11 +51,19 @@ install_acp_agent() { npm_install tests/acp "the ACP agent's packages"; }
 
 install_js_client() { npm_install clients/js "what the JavaScript client is tested with"; }
 
+install_page() { npm_install clients/page "what the page is tested with"; }
+
 # They start the server themselves. A test that fails may leave a connection that is tried again and again: hence the bound.
 test_js_client() {
     say "JavaScript client"
     cargo build --locked --bin rejoin
     REJOIN_BIN=$PWD/target/debug/rejoin timeout 300 node --test clients/js/test/*.test.mjs
+}
+
+# In a real browser; what it showed is kept in target/browser.
+test_page() {
+    say "The page"
+    REJOIN_BIN=$PWD/target/debug/rejoin CHROMIUM=$(command -v chromium) timeout 600 node --test clients/page/test/*.test.mjs
 }
 
 install_agent() {
@@ -85,6 +94,7 @@ check_node
 install_oracle
 install_acp_agent
 install_js_client
+install_page
 install_agent
 
 if [ $# -gt 0 ]; then
@@ -98,6 +108,7 @@ cargo test --locked --lib --bins "${targets[@]}"
 say "Documentation tests"
 cargo test --locked --doc
 test_js_client
+test_page
 if [ -f tests/simulator.rs ] || [ -f tests/simulator/main.rs ]; then
     say "Simulator"
     cargo test --locked --profile sim --test simulator

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rejoin::Server;
 use rejoin::producer::{Handle, Producer, ProducerError, RunOptions};
+use rejoin::turns::{Agent, AgentKind};
 
 use super::serve::{ServeArgs, serve};
 
@@ -14,6 +15,9 @@ const CHAT: &str = "demo";
 
 /// Between two words: a quick reader's pace.
 const WORD: Duration = Duration::from_millis(110);
+
+/// The answering agent is given up after this long without a word, in milliseconds.
+const SILENCE_MS: u64 = 60_000;
 
 /// Between two answers.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -39,13 +43,21 @@ const ANSWERS: [&str; 3] = [
 
 /// Serves, with the agent on a thread of its own.
 pub(crate) fn demo(args: &ServeArgs) -> ExitCode {
-    serve(args, start_agent)
+    serve(args, answering_agent(), start_agent)
+}
+
+/// Answers what people send: this program itself, which speaks ACP when it is told to.
+fn answering_agent() -> Option<Agent> {
+    let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
+    let kind = AgentKind::Acp { command: vec![program, "demo-agent".to_owned()], folder: None };
+    Some(Agent { name: "demo".to_owned(), kind, silence_ms: SILENCE_MS })
 }
 
 fn start_agent(server: &Server) {
     let base = format!("http://{}", server.address());
     super::say(&format!(
-        "\nAn agent is writing into the chat \"{CHAT}\". In a second terminal, read along:\n\n    \
+        "\nOpen {base} in a browser, write something, and reload in the middle of the answer.\n\n\
+         An agent is writing into the chat \"{CHAT}\". In a second terminal, read along:\n\n    \
          cargo run --release -- observe {CHAT} --url {base}\n\n\
          Stop it with Ctrl-C in mid-sentence and start it again: the text so far comes at once, then it goes on.\n\
          The bare protocol:\n\n    \

@@ -2,6 +2,7 @@
 
 mod agents;
 mod demo;
+mod demo_agent;
 mod observe;
 mod push;
 mod serve;
@@ -31,6 +32,9 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run the server with a scripted agent inside, to see what it does
     Demo(serve::ServeArgs),
+    /// The demo's agent: speaks ACP on standard input and output
+    #[command(hide = true)]
+    DemoAgent(demo_agent::DemoAgentArgs),
     /// Read a chat's run along, through every lost connection
     Observe(observe::ObserveArgs),
     /// Write the events on standard input to a chat, through every lost connection
@@ -40,8 +44,9 @@ enum Command {
 /// Runs the command that the process was started with.
 pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve(args) => serve::serve(&args, |_| ()),
+        Command::Serve(args) => serve::serve(&args, None, |_| ()),
         Command::Demo(args) => demo::demo(&args),
+        Command::DemoAgent(args) => demo_agent::demo_agent(&args),
         Command::Observe(args) => observe::observe(&args),
         Command::Push(args) => push::push(&args),
     }

@@ -114,9 +114,11 @@ impl ServeArgs {
     }
 }
 
-/// Serves until SIGINT or SIGTERM. `started` runs once the server listens.
-pub(crate) fn serve(args: &ServeArgs, started: impl FnOnce(&Server)) -> ExitCode {
+/// Serves until SIGINT or SIGTERM. `spare` answers turns if no other agent is named; `started` runs once the server
+/// listens.
+pub(crate) fn serve(args: &ServeArgs, spare: Option<Agent>, started: impl FnOnce(&Server)) -> ExitCode {
     let agents = match args.agents.agents() {
+        Ok(agents) if agents.is_empty() => spare.map(Arc::new).into_iter().collect(),
         Ok(agents) => agents,
         Err(fault) => return super::fail(&fault),
     };

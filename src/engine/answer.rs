@@ -5,6 +5,7 @@ use crate::engine::routes::Refusal;
 use crate::engine::{Close, Engine};
 use crate::http::head::Version;
 use crate::http::response::{Framing, LAST_CHUNK, ResponseHead};
+use crate::page::{self, File};
 use crate::proto::id::ConnId;
 use crate::wire::frame::{CONTENT_TYPE, Flavour, Form, STREAM_HEADERS};
 use crate::wire::reply;
@@ -20,6 +21,21 @@ impl Engine {
     /// Answers without a body: 204.
     pub(super) fn answer_nothing(&mut self, id: ConnId) {
         self.answer_with(id, 204, b"", &[]);
+    }
+
+    /// Answers with a file of the pages; with 304 if the client has it.
+    pub(super) fn answer_file(&mut self, id: ConnId, file: &File, known: bool) {
+        let extra = [
+            ("ETag", file.etag.as_str()),
+            ("Cache-Control", "no-cache"),
+            ("Content-Security-Policy", page::SECURITY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+        ];
+        match known {
+            true => self.answer_typed(id, 304, None, b"", &extra),
+            false => self.answer_typed(id, 200, Some(file.content_type), file.bytes, &extra),
+        }
     }
 
     pub(super) fn answer_methods(&mut self, id: ConnId, methods: &'static str) {
@@ -51,13 +67,25 @@ impl Engine {
     }
 
     fn answer_with(&mut self, id: ConnId, status: u16, body: &[u8], extra: &[(&str, &str)]) {
+        self.answer_typed(id, status, if status == 204 { None } else { JSON }, body, extra);
+    }
+
+    /// Answers; without a type there is no body.
+    fn answer_typed(
+        &mut self,
+        id: ConnId,
+        status: u16,
+        content_type: Option<&str>,
+        body: &[u8],
+        extra: &[(&str, &str)],
+    ) {
         let wall_ms = self.now.wall_ms;
         let Some(conn) = self.conn_mut(id) else { return };
-        let framing = if status == 204 { Framing::None } else { Framing::Length(body.len() as u64) };
+        let framing = if content_type.is_none() { Framing::None } else { Framing::Length(body.len() as u64) };
         let head = ResponseHead {
             status,
             version: conn.version,
-            content_type: if status == 204 { None } else { JSON },
+            content_type,
             framing,
             wall_ms,
             keep_alive: conn.keep_alive,

@@ -70,6 +70,7 @@ impl Engine {
     /// Takes note of a write of `bytes`; `blocked` says that the connection takes no more for now.
     pub fn sent(&mut self, now: Now, id: ConnId, bytes: usize, blocked: bool) {
         self.now = now;
+        self.totals.sent_bytes += bytes as u64;
         let Some(conn) = self.conn_mut(id) else { return };
         conn.blocked = blocked;
         let beyond = conn.out.sent(bytes as u64);

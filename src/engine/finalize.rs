@@ -143,6 +143,7 @@ impl Engine {
             && self.registry.run(key).state == State::Finalizing
         {
             let end = End { persisted, cause: pending.cause };
+            *(if persisted { &mut self.totals.saved } else { &mut self.totals.not_saved }) += 1;
             self.registry.run_mut(key).state = State::Over(end);
             self.registry.note_end(key, self.now.mono_ms);
             self.publish_ended(key, end);
@@ -179,6 +180,7 @@ impl Engine {
     /// The run is over before its time: its observers get their end now, the registry forgets it.
     pub(super) fn cut_off(&mut self, key: RunKey, cause: Cause) {
         let end = End { persisted: false, cause };
+        self.totals.superseded += u64::from(cause == Cause::Superseded);
         self.attach_sender(key);
         self.registry.run_mut(key).state = State::Over(end);
         self.publish_ended(key, end);

@@ -182,6 +182,15 @@ impl Engine {
                 self.answer(id, 200, &reply::health());
                 Ok(())
             }
+            Route::Status => {
+                let body = self.status();
+                self.answer(id, 200, &body);
+                Ok(())
+            }
+            Route::Page(file, known) => {
+                self.answer_file(id, file, known);
+                Ok(())
+            }
             Route::Methods(methods) => {
                 self.answer_methods(id, methods);
                 Ok(())

@@ -20,6 +20,7 @@ mod produce;
 mod producer;
 mod routes;
 mod start;
+mod status;
 mod timers;
 mod turns;
 
@@ -37,6 +38,7 @@ use crate::proto::registry::{Registry, RunKey};
 use crate::proto::turn::{Agent, TurnOrder};
 use crate::wire::frame::Form;
 use crate::wire::snapshot::{Snapshot, SnapshotJob};
+use crate::wire::status::Totals;
 
 pub use local::{LocalInput, LocalReply};
 
@@ -147,6 +149,8 @@ pub struct Engine {
     news: Vec<RunKey>,
     /// Frames rendered in another form than the log's, shared by the observers that need the same range.
     rendered: BTreeMap<(RunId, Form, Seq), Rendered>,
+    /// What has happened so far; the events of runs that are still here come on top.
+    totals: Totals,
     /// Bytes held by all runs.
     runs_bytes: u64,
     /// Takes the lines of events that differ from the bytes that were sent.
@@ -190,6 +194,7 @@ impl Engine {
             dirty: VecDeque::new(),
             news: Vec::new(),
             rendered: BTreeMap::new(),
+            totals: Totals::default(),
             runs_bytes: 0,
             line: Vec::new(),
             stopping: false,
@@ -278,6 +283,7 @@ impl Engine {
         }
         let run = self.registry.remove(key);
         self.runs_bytes -= run.memory_bytes();
+        self.tally_run(&run);
         self.news.retain(|changed| *changed != key);
         for slot in &run.snapshots {
             self.jobs.remove(&slot.ticket);

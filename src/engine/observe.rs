@@ -85,6 +85,7 @@ impl Engine {
 
     /// Begins the response and puts the observer's cursor behind `after`.
     pub(super) fn attach(&mut self, id: ConnId, key: RunKey, flavour: Flavour, after: Seq) {
+        self.totals.attached += 1;
         let form = self.begin_stream_answer(id, flavour);
         let run = self.registry.run_mut(key);
         let place = run.observers.len();
@@ -133,11 +134,10 @@ impl Engine {
     fn reset(&mut self, id: ConnId) {
         let Some(observer) = self.observer_mut(id) else { return };
         observer.resets += 1;
-        if observer.resets >= limits::RESETS_MAX {
-            return self.cut_stream(id);
-        }
-        if observer.form.flavour == Flavour::Legacy {
-            // This format has no frame that could say "forget what you have".
+        // The legacy format has no frame that could say "forget what you have".
+        let cut = observer.resets >= limits::RESETS_MAX || observer.form.flavour == Flavour::Legacy;
+        self.totals.resets += 1;
+        if cut {
             return self.cut_stream(id);
         }
         self.send_snapshot(id);
@@ -169,6 +169,7 @@ impl Engine {
 
     fn make_snapshot(&mut self, id: ConnId, key: RunKey, legacy: bool) {
         let ticket = self.ticket();
+        self.totals.snapshots += 1;
         let run = self.registry.run_mut(key);
         let oldest = run.drop_stale_snapshots(limits::SNAPSHOTS_PER_RUN_MAX - 1);
         let seq = run.head();

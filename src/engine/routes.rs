@@ -3,6 +3,7 @@
 use crate::engine::turns::TurnRoute;
 use crate::http::head::{BodyFraming, Head, Method};
 use crate::http::multipart;
+use crate::page::{self, File};
 use crate::proto::id::{ChatId, RunId};
 use crate::wire::body::Format;
 use crate::wire::request::{self, BadRequest, Live, Start};
@@ -42,6 +43,10 @@ pub(super) enum Route {
     Delete { chat: ChatId },
     /// Is the server well?
     Health,
+    /// How is the server, and which runs does it hold?
+    Status,
+    /// A file of the pages, unless the client has it.
+    Page(&'static File, bool),
     /// `OPTIONS`: which methods the resource has.
     Methods(&'static str),
 }
@@ -83,6 +88,8 @@ enum Resource<'a> {
     Chats,
     Chat(&'a str),
     Health,
+    Status,
+    Page(&'static File),
     All,
 }
 
@@ -97,7 +104,9 @@ impl Resource<'_> {
             | Resource::Runs(_)
             | Resource::Events(_)
             | Resource::Finish(_) => "POST, OPTIONS",
-            Resource::Run(_) | Resource::Chats | Resource::Health => "GET, HEAD, OPTIONS",
+            Resource::Run(_) | Resource::Chats | Resource::Health | Resource::Status | Resource::Page(_) => {
+                "GET, HEAD, OPTIONS"
+            }
             Resource::Chat(_) => "GET, HEAD, DELETE, OPTIONS",
             Resource::All => "GET, HEAD, POST, DELETE, OPTIONS",
         }
@@ -113,6 +122,10 @@ pub(super) fn route(head: &Head, hosts: &[String]) -> Result<Route, Refusal> {
     match (head.method, resource) {
         (Method::Options, _) => Ok(Route::Methods(methods)),
         (Method::Get | Method::Head, Resource::Health) => Ok(Route::Health),
+        (Method::Get | Method::Head, Resource::Status) => Ok(Route::Status),
+        (Method::Get | Method::Head, Resource::Page(file)) => {
+            Ok(Route::Page(file, has_current(head.if_none_match.as_deref(), &file.etag)))
+        }
         (Method::Get | Method::Head, Resource::Chats) => {
             Ok(Route::Chats { after: request::chats_page(&head.query)? })
         }
@@ -172,8 +185,15 @@ fn resource(head: &Head) -> Option<Resource<'_>> {
         ["runs", run, "control"] => Resource::Control(run),
         ["runs", run, "finish"] => Resource::Finish(run),
         ["healthz"] => Resource::Health,
-        _ => return None,
+        ["status"] => Resource::Status,
+        path => return page::find(path).map(Resource::Page),
     })
+}
+
+/// Whether one of the tags of an `If-None-Match` names what there is (RFC 9110, section 13.1.2).
+fn has_current(tags: Option<&str>, etag: &str) -> bool {
+    let tags = tags.unwrap_or("").split(',').map(str::trim);
+    tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag)).any(|tag| tag == etag || tag == "*")
 }
 
 fn start(head: &Head, chat: ChatId) -> Result<Route, Refusal> {

@@ -161,6 +161,7 @@ impl Engine {
         }
         let key = self.registry.register(run);
         self.runs_bytes += self.registry.run(key).memory_bytes();
+        self.totals.runs += 1;
         let local = match who {
             Who::Local(local) => Some(local),
             Who::Turn(..) => Some(self.next_turn()),

@@ -100,6 +100,8 @@ pub struct Head {
     pub content_encoding: Option<String>,
     /// Last-Event-ID: the cursor of an EventSource.
     pub last_event_id: Option<String>,
+    /// If-None-Match: tags of the content that the client has.
+    pub if_none_match: Option<String>,
     /// Authorization, scheme and all: a secret, not for logs.
     pub authorization: Option<String>,
     /// Access-Control-Request-Method: only a CORS preflight has it.
@@ -149,6 +151,7 @@ struct Fields {
     content_encoding: Option<String>,
     content_length: Option<String>,
     last_event_id: Option<String>,
+    if_none_match: Option<String>,
     authorization: Option<String>,
     preflight_method: Option<String>,
     coding: Coding,
@@ -208,6 +211,7 @@ impl Fields {
             ("content-encoding", &mut self.content_encoding),
             ("content-length", &mut self.content_length),
             ("last-event-id", &mut self.last_event_id),
+            ("if-none-match", &mut self.if_none_match),
             ("authorization", &mut self.authorization),
             ("access-control-request-method", &mut self.preflight_method),
         ]
@@ -237,6 +241,7 @@ impl Fields {
             content_type: self.content_type,
             content_encoding: self.content_encoding,
             last_event_id: self.last_event_id,
+            if_none_match: self.if_none_match,
             authorization: self.authorization,
             preflight_method: self.preflight_method,
             // An HTTP/1.0 client can't wait for what it doesn't know (RFC 9110, section 10.1.1).

@@ -92,6 +92,11 @@ impl<S> Registry<S> {
         self.by_id.get(&id).copied()
     }
 
+    /// All runs, also those that live on only for their observers.
+    pub fn all(&self) -> impl Iterator<Item = &Run<S>> {
+        self.runs.iter().map(|(_, run)| run)
+    }
+
     /// All retained runs, in the order of their chats.
     pub fn retained(&self) -> impl Iterator<Item = (RunKey, &Run<S>)> {
         self.by_chat.values().map(|key| (*key, self.run(*key)))

@@ -96,7 +96,8 @@ fn conversation(db: &Connection, chat: &ChatId, turns_max: u32, after_turn: u64)
     let turns_max = i64::from(turns_max.max(1));
     let after_turn = integer(after_turn);
     let mut statement = db.prepare_cached(
-        "SELECT number, run_id, trigger_name, seq, started_ms, ended_ms, superseded, closed, events, open
+        "SELECT number, run_id, trigger_name, seq, started_ms, ended_ms, superseded, closed, events, open,
+                (SELECT COUNT(*) FROM messages WHERE messages.chat_id = turns.chat_id AND turn = number)
          FROM turns WHERE chat_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
     )?;
     let mut rows = statement.query(params![chat.as_str(), after_turn, turns_max + 1])?;
@@ -127,13 +128,14 @@ fn add_turn(page: &mut ChatPage, row: &Row<'_>) -> Result<()> {
         closed: row.get_ref(7)?.as_str_or_null()?,
         events: row.get_ref(8)?.as_bytes()?,
         open: row.get(9)?,
+        messages: count(row, 10)?,
     });
     Ok(())
 }
 
 fn add_messages(db: &Connection, page: &mut ChatPage, chat: &ChatId, after: i64, last: i64) -> Result<()> {
     let mut statement = db.prepare_cached(
-        "SELECT message FROM messages WHERE chat_id = ?1 AND turn > ?2 AND turn <= ?3 ORDER BY position",
+        "SELECT message FROM messages WHERE chat_id = ?1 AND turn > ?2 AND turn <= ?3 ORDER BY turn, position",
     )?;
     let mut rows = statement.query(params![chat.as_str(), after, last])?;
     while let Some(row) = rows.next()? {

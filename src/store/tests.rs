@@ -243,7 +243,7 @@ fn a_turn_comes_back_byte_for_byte() {
             "{{\"chat_id\":\"日本\",\"revision\":1,\"messages\":[{{\"id\":\"m\",\"role\":\"assistant\",\"content\":\
              \"日本 \u{2028} \\u00e9 \\ud83d 👩‍👩‍👧\"}}],\"turns\":[{{\"turn\":1,\"run_id\":\"{}\",\"trigger\":\"canvas\",\
              \"seq\":3,\"started_ms\":10,\"ended_ms\":20,\"persisted\":true,\"superseded\":true,\"closed\":\"stopped\",\
-             \"events\":[{EVENTS}]}}],\"next\":null}}",
+             \"messages\":1,\"events\":[{EVENTS}]}}],\"next\":null}}",
             run(1)
         );
         assert_eq!(words(answers.recv().unwrap()), want);

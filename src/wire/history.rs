@@ -38,6 +38,8 @@ pub struct TurnRow<'a> {
     pub superseded: bool,
     /// The code that the engine closed the run with: an interrupted turn has one.
     pub closed: Option<&'a str>,
+    /// How many of the page's messages, which stand in the order of their turns, are this turn's.
+    pub messages: u64,
     /// The compacted events, as a JSON array.
     pub events: &'a [u8],
     /// The turn was begun and has not been committed: it goes on, or it never was.
@@ -119,6 +121,7 @@ impl ChatPage {
             Some(code) => quote(out, code),
             None => out.extend_from_slice(b"null"),
         }
+        number(out, ",\"messages\":", row.messages);
         out.extend_from_slice(b",\"events\":");
         out.extend_from_slice(row.events);
         out.push(b'}');
@@ -192,6 +195,7 @@ mod tests {
                 ended_ms: 2,
                 superseded,
                 closed,
+                messages: 1,
                 events: br#"[{"type":"X"}]"#,
                 open: false,
             });
@@ -204,9 +208,9 @@ mod tests {
             text,
             r#"{"chat_id":"c","revision":3,"messages":[{"id":"m"},{"id":"m"}],"turns":["#.to_owned()
                 + r#"{"turn":1,"run_id":"R","trigger":"user","seq":5,"started_ms":1,"ended_ms":2,"#
-                + r#""persisted":true,"superseded":false,"closed":null,"events":[{"type":"X"}]},"#
+                + r#""persisted":true,"superseded":false,"closed":null,"messages":1,"events":[{"type":"X"}]},"#
                 + r#"{"turn":2,"run_id":"R","trigger":"user","seq":5,"started_ms":1,"ended_ms":2,"#
-                + r#""persisted":true,"superseded":true,"closed":"stopped","events":[{"type":"X"}]}],"next":2}"#
+                + r#""persisted":true,"superseded":true,"closed":"stopped","messages":1,"events":[{"type":"X"}]}],"next":2}"#
         );
     }
 }

@@ -15,4 +15,5 @@ pub mod reply;
 pub mod request;
 mod scan;
 pub mod snapshot;
+pub mod status;
 pub mod turn;

@@ -208,7 +208,7 @@ fn sse(line: &[u8]) -> Vec<u8> {
     [b"data: ", line, b"\n\n"].concat()
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     // Serialising fails for maps without string keys and for failing writers; there is neither here.
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -50,6 +50,11 @@ impl SnapshotJob {
 }
 
 impl Snapshot {
+    /// Bytes of its events.
+    pub fn bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
     /// The pieces to send, in order, in the given form.
     pub fn pieces(&self, form: Form) -> Vec<Arc<Vec<u8>>> {
         if self.legacy && self.body_bytes == 0 {

@@ -89,6 +89,13 @@ impl Checker {
         }
     }
 
+    /// How many runs of a chat were replaced.
+    pub fn replaced(&self, chat: &str) -> usize {
+        let replaced =
+            |truth: &&Truth| truth.chat == chat && truth.end.is_some_and(|(_, superseded)| superseded);
+        self.runs.values().filter(replaced).count()
+    }
+
     /// A situation that has to be met now and then, if the rest is to mean something.
     pub fn saw(&mut self, what: &'static str) {
         *self.seen.entry(what).or_default() += 1;

@@ -30,6 +30,8 @@ pub struct Observer {
     ended: bool,
     pub done: bool,
     attempts: usize,
+    /// Runs of the chat that were replaced, when it looked last: in the legacy format each of them cuts it off.
+    replaced: usize,
     connected_ms: u64,
     /// Faults are over: it may not need to give up any more.
     calm: bool,
@@ -70,6 +72,7 @@ impl Observer {
             ended: false,
             done: false,
             attempts: 0,
+            replaced: 0,
             connected_ms: 0,
             calm: false,
             gave_up: false,
@@ -139,6 +142,10 @@ impl Observer {
 
     /// `torn`: a part of what comes now was taken by the connection before.
     pub fn messages(&mut self, response: &mut Response, torn: bool, checker: &mut Checker) {
+        let replaced = checker.replaced(&self.chat);
+        if std::mem::replace(&mut self.replaced, replaced) < replaced {
+            self.attempts = 0;
+        }
         while let Some(lines) = response.message() {
             let data: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("data: ")).collect();
             let id = lines.iter().find_map(|line| line.strip_prefix("id: "));

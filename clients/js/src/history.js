@@ -74,6 +74,7 @@ function turn(row) {
     persisted: row.persisted,
     superseded: row.superseded,
     closed: row.closed,
+    messages: row.messages,
     events: row.events,
   };
 }

@@ -317,6 +317,8 @@ export interface Turn {
   superseded: boolean;
   /** The code of the RUN_ERROR that rejoin ended it with. */
   closed: string | null;
+  /** How many of the page's messages, which stand in the order of their turns, are this turn's. */
+  messages: number;
   /** Compacted. */
   events: AgUiEvent[];
 }

@@ -6,6 +6,7 @@ use crate::engine::{Engine, Output};
 use crate::proto::id::LocalId;
 use crate::proto::registry::RunKey;
 use crate::proto::turn::TurnOrder;
+use crate::wire::status::Turns;
 
 /// Turns that have a thread, and turns that wait for one, in order.
 #[derive(Debug, Default)]
@@ -14,6 +15,12 @@ pub(in crate::engine) struct TurnQueue {
     waiting: VecDeque<TurnOrder>,
     /// Turns so far.
     begun: u64,
+}
+
+impl TurnQueue {
+    pub(in crate::engine) fn status(&self) -> Turns {
+        Turns { running: self.running, queued: self.waiting.len() }
+    }
 }
 
 impl Engine {

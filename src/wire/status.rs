@@ -1,0 +1,113 @@
+//! The body of `GET /status`: what an operator looks at first.
+
+use serde::Serialize;
+
+/// The server as a whole.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Status<'a> {
+    /// The server's version.
+    pub version: &'static str,
+    /// Milliseconds since the server began.
+    pub uptime_ms: u64,
+    /// Whether it is being shut down.
+    pub stopping: bool,
+    /// Open connections.
+    pub connections: usize,
+    /// Requests that wait for a run to be registered.
+    pub waiting: usize,
+    /// Followers of the event bus.
+    pub subscribers: usize,
+    /// Turns that agents carry out, and turns that wait for a thread.
+    pub turns: Turns,
+    /// Commits whose outcome is awaited.
+    pub commits: usize,
+    /// Bytes of memory held for the events of all runs, and the bound beyond which new runs are refused.
+    pub memory_bytes: u64,
+    /// See `memory_bytes`.
+    pub memory_bytes_max: u64,
+    /// What has happened since the server began.
+    pub totals: Totals,
+    /// Runs that are not over, then those that are retained; by chat.
+    pub runs: Vec<RunStatus<'a>>,
+    /// Runs that were left out.
+    pub more: usize,
+}
+
+/// Turns of agents.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Turns {
+    /// With a thread.
+    pub running: usize,
+    /// Without one yet.
+    pub queued: usize,
+}
+
+/// Counters. They only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Runs that were registered.
+    pub runs: u64,
+    /// Events that were appended, and their bytes.
+    pub events: u64,
+    /// See `events`.
+    pub event_bytes: u64,
+    /// Bytes that were written to clients.
+    pub sent_bytes: u64,
+    /// Observers that were attached.
+    pub attached: u64,
+    /// Snapshots that were serialised.
+    pub snapshots: u64,
+    /// Observers that fell out of the window and were sent a snapshot, or were cut.
+    pub resets: u64,
+    /// Runs that ended saved.
+    pub saved: u64,
+    /// Runs that ended and are not known to be saved.
+    pub not_saved: u64,
+    /// Runs that a newer one replaced.
+    pub superseded: u64,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunStatus<'a> {
+    /// Its conversation.
+    pub chat_id: &'a str,
+    /// Its id.
+    pub run_id: &'a str,
+    /// Where it stands.
+    pub state: &'static str,
+    /// Whether its turn waits for a thread.
+    pub queued: bool,
+    /// Whether it is saved; `null` while that is not decided.
+    pub persisted: Option<bool>,
+    /// What started it.
+    pub trigger: &'static str,
+    /// When it was registered, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Number of its last event.
+    pub seq: u64,
+    /// Number of the first event of its replay window.
+    pub window_from: u64,
+    /// Bytes of its events.
+    pub event_bytes: u64,
+    /// Bytes of memory it holds.
+    pub memory_bytes: u64,
+    /// Who follows it.
+    pub observers: usize,
+    /// Its snapshots, oldest first.
+    pub snapshots: Vec<SnapshotStatus>,
+}
+
+/// One snapshot.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SnapshotStatus {
+    /// Number of the last event in it.
+    pub seq: u64,
+    /// Its bytes; `null` while it is being serialised.
+    pub bytes: Option<u64>,
+}
+
+/// The body.
+pub fn body(status: &Status<'_>) -> Vec<u8> {
+    super::reply::json(status)
+}
