@@ -6,40 +6,11 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
-use rejoin::proto::accumulator::Accumulator;
-use rejoin::proto::event::Kind;
 use rejoin::proto::id::{RunId, Seq, Ticket};
-use rejoin::proto::pool::BlockPool;
-use rejoin::wire::event::{self, PUNCTUATION};
 use rejoin::wire::frame::Form;
 use rejoin::wire::snapshot::SnapshotJob;
 
-use support::{Pushed, Text, deltas};
-
-/// The text of a run with these events.
-fn text(body: &[u8]) -> Accumulator {
-    let mut text = Accumulator::new(&PUNCTUATION);
-    let (mut scratch, mut pool) = (Vec::new(), BlockPool::default());
-    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let event = event::read(line, &mut scratch).expect("an event");
-        match &event.kind {
-            Kind::Delta(delta) => text.delta(delta, &mut pool),
-            Kind::Chunk(chunk) => text.chunk(chunk, &mut pool),
-            Kind::Boundary(mark) => text.boundary(event.line, mark, &mut pool),
-        }
-    }
-    text
-}
-
-/// Deltas and other events in turn: nothing can be joined.
-fn unjoined(events: usize) -> Vec<u8> {
-    let mut body = Vec::new();
-    for number in 0..events / 2 {
-        body.extend(deltas(1, 16, Text::Ascii));
-        body.extend(format!("{{\"type\":\"CUSTOM\",\"name\":\"n\",\"value\":{number}}}\n").into_bytes());
-    }
-    body
-}
+use support::{Pushed, Text, deltas, text, unjoined};
 
 fn snapshots(criterion: &mut Criterion) {
     let runs = [

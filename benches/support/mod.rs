@@ -6,7 +6,11 @@ use std::io::IoSlice;
 
 use rejoin::engine::{Config, Engine, Input, Output};
 use rejoin::limits::{READ_BYTES_PER_TURN, SLICES_PER_WRITE};
+use rejoin::proto::accumulator::Accumulator;
+use rejoin::proto::event::Kind;
 use rejoin::proto::id::{ConnId, Now};
+use rejoin::proto::pool::BlockPool;
+use rejoin::wire::event::{self, PUNCTUATION};
 
 const NOW: Now = Now { mono_ms: 1, wall_ms: 1_800_000_000_000 };
 const PRODUCER: ConnId = ConnId { slot: 0, generation: 0 };
@@ -102,4 +106,29 @@ pub(crate) fn deltas(events: usize, delta_bytes: usize, text: Text) -> Vec<u8> {
     let event =
         format!("{{\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":\"message-1\",\"delta\":\"{delta}\"}}\n");
     event.repeat(events).into_bytes()
+}
+
+/// The text of a run with these events.
+pub(crate) fn text(body: &[u8]) -> Accumulator {
+    let mut text = Accumulator::new(&PUNCTUATION);
+    let (mut scratch, mut pool) = (Vec::new(), BlockPool::default());
+    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let event = event::read(line, &mut scratch).expect("an event");
+        match &event.kind {
+            Kind::Delta(delta) => text.delta(delta, &mut pool),
+            Kind::Chunk(chunk) => text.chunk(chunk, &mut pool),
+            Kind::Boundary(mark) => text.boundary(event.line, mark, &mut pool),
+        }
+    }
+    text
+}
+
+/// Deltas and other events in turn: nothing can be joined.
+pub(crate) fn unjoined(events: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    for number in 0..events / 2 {
+        body.extend(deltas(1, 16, Text::Ascii));
+        body.extend(format!("{{\"type\":\"CUSTOM\",\"name\":\"n\",\"value\":{number}}}\n").into_bytes());
+    }
+    body
 }

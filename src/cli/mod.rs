@@ -1,6 +1,7 @@
 //! The command line: one module for each subcommand.
 
 mod agents;
+mod bench;
 mod demo;
 mod demo_agent;
 mod observe;
@@ -32,6 +33,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run the server with a scripted agent inside, to see what it does
     Demo(serve::ServeArgs),
+    /// Measure this machine: tokens, deliveries, attaching
+    Bench(bench::BenchArgs),
     /// The demo's agent: speaks ACP on standard input and output
     #[command(hide = true)]
     DemoAgent(demo_agent::DemoAgentArgs),
@@ -46,6 +49,7 @@ pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args, None, |_| ()),
         Command::Demo(args) => demo::demo(&args),
+        Command::Bench(args) => bench::bench(&args),
         Command::DemoAgent(args) => demo_agent::demo_agent(&args),
         Command::Observe(args) => observe::observe(&args),
         Command::Push(args) => push::push(&args),

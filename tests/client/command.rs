@@ -166,3 +166,15 @@ fn a_producer_that_was_replaced_is_told() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     server.stop().unwrap();
 }
+
+#[test]
+fn a_measurement_prints_its_three_figures() {
+    let (code, out, _) = output(&["bench", "--observers", "20", "--events", "500"], "");
+    assert_eq!(code, Some(0));
+    for (line, unit) in [("append", "events/s"), ("20 observers", "deliveries/s"), ("attach to 500", "ms")] {
+        let figure = out.lines().find(|printed| printed.starts_with(line) && printed.contains(unit));
+        let digits = figure.map(|figure| figure.rsplit(": ").next().unwrap().trim().to_owned());
+        let value: f64 = digits.unwrap().split_whitespace().next().unwrap().parse().unwrap();
+        assert!(value > 0.0, "{out}");
+    }
+}

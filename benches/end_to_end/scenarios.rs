@@ -1,0 +1,397 @@
+//! The scenarios.
+
+use std::time::{Duration, Instant};
+
+use crate::args::Args;
+use crate::crowd::{Crowd, Producer, event};
+use crate::peers::{Peer, live};
+use crate::process::Server;
+use crate::report::{Row, table};
+use crate::stats::{Rounds, quantile};
+
+/// Bytes of an event's JSON.
+const EVENT_BYTES: usize = 200;
+
+/// Observers of the one run.
+const OBSERVERS: usize = 1_000;
+
+/// Events on the way when a server is saturated, and how many are written at once.
+const IN_FLIGHT: u64 = 256;
+const AT_ONCE: u64 = 64;
+
+/// Longest wait for a server to deliver.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server with a crowd and a producer, attached.
+struct Stage {
+    peer: Peer,
+    server: Server,
+    crowd: Crowd,
+    producer: Producer,
+    sent: u64,
+}
+
+impl Stage {
+    fn new(peer: Peer, args: &Args, observers: usize) -> Stage {
+        let server = peer.start(args);
+        let mut producer = Producer::new(server.address, &peer.produce("c"));
+        let mut crowd = Crowd::new();
+        producer.push(&peer, &event(0, EVENT_BYTES));
+        producer.flush();
+        std::thread::sleep(Duration::from_millis(50));
+        crowd.join(server.address, observers, &peer.observe("c"));
+        crowd.settle();
+        let mut stage = Stage { peer, server, crowd, producer, sent: 0 };
+        // Everybody is attached when everybody has an event.
+        stage.send(1);
+        assert!(stage.crowd.until(1, PATIENCE), "{} delivers nothing", peer.name());
+        stage
+    }
+
+    fn send(&mut self, count: u64) {
+        for _ in 0..count {
+            self.sent += 1;
+            self.producer.push(&self.peer, &event(self.sent, EVENT_BYTES));
+        }
+        while !self.producer.flush() {
+            self.crowd.pump(Duration::from_millis(1));
+        }
+        self.producer.answers();
+    }
+}
+
+/// Deliveries a second with one event on the way.
+fn token_rate(peer: Peer, args: &Args) -> f64 {
+    let mut stage = Stage::new(peer, args, OBSERVERS);
+    let (begin, first) = (Instant::now(), stage.sent);
+    while begin.elapsed() < args.time {
+        stage.send(1);
+        assert!(stage.crowd.until(stage.sent, PATIENCE), "{} is stuck", peer.name());
+    }
+    ((stage.sent - first) * OBSERVERS as u64) as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Deliveries a second with as much on the way as the server takes.
+fn saturated(peer: Peer, args: &Args) -> f64 {
+    let mut stage = Stage::new(peer, args, OBSERVERS);
+    let (begin, first) = (Instant::now(), stage.sent);
+    while begin.elapsed() < args.time {
+        while stage.sent - stage.crowd.least() < IN_FLIGHT {
+            stage.send(AT_ONCE);
+        }
+        stage.crowd.pump(Duration::from_millis(50));
+    }
+    ((stage.crowd.least() - first) * OBSERVERS as u64) as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Milliseconds from sending an event until the last observer has it; and the server's microseconds of processor an event.
+fn paced(peer: Peer, args: &Args, observers: usize, per_second: f64, share: f64) -> (f64, f64) {
+    let mut stage = Stage::new(peer, args, observers);
+    let (begin, first, cpu) = (Instant::now(), stage.sent, stage.server.cpu());
+    let mut sent_at = Vec::new();
+    let mut latencies = Vec::new();
+    while begin.elapsed() < args.time || (latencies.len() as u64) < stage.sent - first {
+        let due = begin + Duration::from_secs_f64(sent_at.len() as f64 / per_second);
+        let now = Instant::now();
+        if now >= due && begin.elapsed() < args.time {
+            sent_at.push(now);
+            stage.send(1);
+        }
+        stage.crowd.pump(due.saturating_duration_since(Instant::now()).min(Duration::from_millis(5)));
+        let now = Instant::now();
+        while (latencies.len() as u64) < stage.crowd.least().saturating_sub(first) {
+            latencies.push((now - sent_at[latencies.len()]).as_secs_f64() * 1e3);
+        }
+    }
+    let used = (stage.server.cpu() - cpu).as_secs_f64() * 1e6 / sent_at.len() as f64;
+    (quantile(&mut latencies, share), used)
+}
+
+/// Seconds until 1,000 observers that come at once have 10,000 events; and by how many MiB the server grew.
+fn attach(peer: Peer, args: &Args) -> (f64, f64) {
+    const EVENTS: u64 = 10_000;
+    let server = peer.start(args);
+    let mut producer = Producer::new(server.address, &peer.produce("c"));
+    for number in 1..=EVENTS {
+        let mut bytes = Vec::new();
+        peer.keep(&event(number, EVENT_BYTES), &mut bytes);
+        producer.raw(&bytes);
+        while number % 64 == 0 && !producer.flush() {
+            producer.answers();
+        }
+    }
+    while !producer.flush() {
+        producer.answers();
+    }
+    let mut one = Crowd::new();
+    one.join(server.address, 1, &peer.with_history("c"));
+    assert!(one.until(EVENTS, PATIENCE), "{} has not all events", peer.name());
+    drop(one);
+    let (before, begin) = (server.memory_bytes(), Instant::now());
+    let mut most = before;
+    let mut crowd = Crowd::new();
+    crowd.join(server.address, OBSERVERS, &peer.with_history("c"));
+    let mut looked = Instant::now();
+    while crowd.least() < EVENTS && begin.elapsed() < PATIENCE {
+        crowd.pump(Duration::from_millis(5));
+        if looked.elapsed() > Duration::from_millis(100) {
+            most = most.max(server.memory_bytes());
+            looked = Instant::now();
+        }
+    }
+    (begin.elapsed().as_secs_f64(), (most.max(server.memory_bytes()) - before) as f64 / f64::from(1 << 20))
+}
+
+/// KiB of the server's memory for each of 5,000 idle observers, after 20 events went to all of them.
+fn idle(peer: Peer, args: &Args) -> f64 {
+    const IDLE: usize = 5_000;
+    let mut stage = Stage::new(peer, args, 1);
+    let before = stage.server.memory_bytes();
+    stage.crowd.join(stage.server.address, IDLE, &peer.observe("c"));
+    stage.crowd.settle();
+    for _ in 0..20 {
+        stage.send(1);
+        stage.crowd.until(stage.sent, PATIENCE);
+    }
+    (stage.server.memory_bytes().saturating_sub(before)) as f64 / 1024.0 / IDLE as f64
+}
+
+/// Events a second that 100 producers push; each in a run of its own.
+fn push(peer: Peer, args: &Args) -> f64 {
+    const PRODUCERS: usize = 100;
+    let server = peer.start(args);
+    let hello = |number: usize| match peer {
+        Peer::Ceiling(_) => b"c".to_vec(),
+        _ => peer.produce(&format!("c{number}")),
+    };
+    let mut producers: Vec<Producer> =
+        (0..PRODUCERS).map(|number| Producer::new(server.address, &hello(number))).collect();
+    let mut block = Vec::new();
+    for number in 0..100 {
+        let line = event(number, 76);
+        let bare = if let Peer::Ceiling(_) = peer { Peer::Ceiling(0) } else { peer };
+        bare.event(&line, &mut block);
+    }
+    let (begin, mut sent) = (Instant::now(), 0);
+    while begin.elapsed() < args.time {
+        for producer in &mut producers {
+            if producer.flush() {
+                producer.raw(&block);
+                sent += 100;
+            }
+        }
+    }
+    // What was written counts when it was read: the server is idle again.
+    while !producers.iter_mut().all(Producer::flush) {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let mut used = server.cpu();
+    loop {
+        std::thread::sleep(Duration::from_millis(3));
+        let now = server.cpu();
+        if now - used < Duration::from_micros(500) {
+            break;
+        }
+        used = now;
+    }
+    sent as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Milliseconds from appending to delivery at the 99th percentile: 200 runs of 50 events a second with 5 observers each,
+/// while observers attach to a run of 1 MB 20 times a second.
+fn many_runs(args: &Args) -> (f64, f64) {
+    const RUNS: usize = 200;
+    const EACH: usize = 5;
+    let server = Peer::Rejoin.start(args);
+    let mut crowd = Crowd::new();
+    let mut producers: Vec<Producer> = (0..RUNS)
+        .map(|run| Producer::new(server.address, &Peer::Rejoin.produce(&format!("r{run}"))))
+        .collect();
+    let mut large = Producer::new(server.address, &Peer::Rejoin.produce("large"));
+    for number in 0..1_000 {
+        large.push(&Peer::Rejoin, &event(number, 1_050));
+        while !large.flush() {}
+    }
+    producers.iter_mut().for_each(|producer| {
+        producer.push(&Peer::Rejoin, &event(0, EVENT_BYTES));
+        producer.flush();
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    for run in 0..RUNS {
+        crowd.join(server.address, EACH, &live(&format!("r{run}"), ""));
+    }
+    crowd.settle();
+    let mut late = Crowd::new();
+    let mut probe = Crowd::new();
+    probe.join(server.address, 1, b"");
+    let (begin, mut number, mut attached) = (Instant::now(), 0_u64, 0);
+    let (mut sent_at, mut latencies): (Vec<Instant>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut known = vec![0_u64; RUNS * EACH];
+    while begin.elapsed() < args.time {
+        // The runs' events are spread over the 20 ms that are between two of one run.
+        let due = begin + Duration::from_secs_f64(number as f64 / (50.0 * RUNS as f64));
+        if Instant::now() >= due {
+            let producer = &mut producers[number as usize % RUNS];
+            number += 1;
+            producer.push(&Peer::Rejoin, &event(number, EVENT_BYTES));
+            producer.flush();
+            sent_at.push(Instant::now());
+        }
+        if begin.elapsed().as_secs_f64() * 20.0 > f64::from(attached) {
+            attached += 1;
+            late.leave(usize::from(late.len() > 20));
+            late.join(server.address, 1, &live("large", ""));
+        }
+        late.pump(Duration::ZERO);
+        crowd.pump(due.saturating_duration_since(Instant::now()).min(Duration::from_millis(1)));
+        let now = Instant::now();
+        for (known, last) in known.iter_mut().zip(crowd.lasts()) {
+            if last > *known {
+                latencies.push((now - sent_at[last as usize - 1]).as_secs_f64() * 1e3);
+                *known = last;
+            }
+        }
+    }
+    (quantile(&mut latencies, 0.5), quantile(&mut latencies, 0.99))
+}
+
+/// Bytes and milliseconds until an observer of rejoin is caught up: with a cursor `behind`, or fresh.
+fn reconnect(server: &Server, chat: &str, run: &str, head: u64, behind: Option<u64>) -> (f64, f64) {
+    let members =
+        behind.map_or(String::new(), |behind| format!(r#","run_id":"{run}","after_seq":{}"#, head - behind));
+    let mut crowd = Crowd::new();
+    let begin = Instant::now();
+    crowd.join(server.address, 1, &live(chat, &members));
+    let reached = behind == Some(0) || crowd.until(head, PATIENCE);
+    while crowd.bytes() == 0 {
+        crowd.pump(Duration::from_millis(5));
+    }
+    let took = begin.elapsed().as_secs_f64() * 1e3;
+    assert!(reached, "never caught up");
+    (crowd.bytes() as f64, took)
+}
+
+fn reconnects(args: &Args) {
+    println!("\n**What a reconnect costs** (small tokens of 100 B of JSON; medians of 9)\n");
+    println!("| run | observer | bytes | ms |\n| --- | --- | --- | --- |");
+    for events in [1_000_u64, 20_000, 200_000] {
+        let server = Peer::Rejoin.start(args);
+        let mut producer = Producer::new(server.address, &Peer::Rejoin.produce("c"));
+        for number in 1..=events {
+            producer.push(&Peer::Rejoin, &event(number, 76));
+            while number % 64 == 0 && !producer.flush() {}
+        }
+        while !producer.flush() {}
+        let mut probe = Crowd::new();
+        probe.join(server.address, 1, &live("c", ""));
+        assert!(probe.until(events, PATIENCE));
+        let run = run_id(&server);
+        let cases = [Some(0), Some(10), Some(1_000), Some(4_096), Some(4_097), None];
+        for behind in cases.into_iter().filter(|behind| behind.is_none_or(|behind| behind <= events)) {
+            let all: Vec<(f64, f64)> =
+                (0..9).map(|_| reconnect(&server, "c", &run, events, behind)).collect();
+            let bytes = Rounds(all.iter().map(|(bytes, _)| *bytes).collect()).median();
+            let took = Rounds(all.iter().map(|(_, took)| *took).collect()).median();
+            let who = match behind {
+                Some(4_097) => "cursor 4,097 behind: expired".to_owned(),
+                Some(behind) => format!("cursor {behind} behind"),
+                None => "fresh".to_owned(),
+            };
+            println!("| {events} events | {who} | {bytes:.0} | {took:.2} |");
+        }
+    }
+}
+
+/// The id of the only run, from the server's status.
+fn run_id(server: &Server) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+    stream.write_all(b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (_, body) = text.split_once("\r\n\r\n").unwrap();
+    let status: serde_json::Value = serde_json::from_str(body).unwrap();
+    status["runs"][0]["run_id"].as_str().unwrap().to_owned()
+}
+
+/// Runs a scenario against the peers in turns.
+fn compare(
+    args: &Args,
+    name: &str,
+    unit: &str,
+    peers: &[Peer],
+    ratio_to: Peer,
+    measure: impl Fn(Peer, &Args) -> f64,
+) {
+    if !name.contains(&args.only) {
+        return;
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    let there: Vec<Peer> = peers.iter().copied().filter(|peer| peer.missing().is_none()).collect();
+    rows.extend(there.iter().map(|peer| Row { server: peer.name(), rounds: Rounds::default() }));
+    for _ in 0..args.rounds {
+        for (peer, row) in there.iter().zip(&mut rows) {
+            row.rounds.0.push(measure(*peer, args));
+        }
+    }
+    table(name, unit, &rows, &ratio_to.name());
+}
+
+/// Everything that was asked for.
+pub fn run(args: &Args) {
+    let frame = rejoin_frame_bytes(args);
+    let (joined, plain) = (Peer::Ceiling(frame), Peer::Ceiling(EVENT_BYTES));
+    let all = [joined, Peer::Rejoin, Peer::Redis, Peer::Nchan, Peer::Node];
+    for peer in all {
+        if let Some(packages) = peer.missing() {
+            println!("{} is skipped: it is not installed (apt-get install {packages})", peer.name());
+        }
+    }
+    println!("An event of {EVENT_BYTES} B of JSON is a frame of {frame} B.");
+    compare(args, "1,000 observers, one event in flight", "deliveries/s", &all, joined, token_rate);
+    let two = [joined, plain, Peer::Rejoin, Peer::Redis, Peer::Nchan, Peer::Node];
+    compare(args, "1,000 observers, saturated", "deliveries/s", &two, joined, saturated);
+    compare(args, "1,000 observers, 25 events/s, whole fan-out", "p99, ms", &all, joined, |peer, args| {
+        paced(peer, args, OBSERVERS, 25.0, 0.99).0
+    });
+    compare(args, "one producer, one observer, 1,000 events/s", "p50, µs", &all, joined, |peer, args| {
+        paced(peer, args, 1, 1_000.0, 0.5).0 * 1e3
+    });
+    compare(
+        args,
+        "one producer, one observer, 1,000 events/s: processor",
+        "µs/event",
+        &all,
+        joined,
+        |peer, args| paced(peer, args, 1, 1_000.0, 0.5).1,
+    );
+    compare(args, "1,000 observers attach at once to 10,000 events", "s", &all, joined, |peer, args| {
+        attach(peer, args).0
+    });
+    compare(args, "1,000 observers attach at once: memory", "MiB more", &all, joined, |peer, args| {
+        attach(peer, args).1
+    });
+    compare(args, "5,000 idle observers", "KiB each", &all, joined, idle);
+    compare(args, "100 producers push events of 76 B", "events/s", &[joined, Peer::Rejoin], joined, push);
+    if "200 runs".contains(&args.only) {
+        let rounds: Vec<(f64, f64)> = (0..args.rounds).map(|_| many_runs(args)).collect();
+        let median = Rounds(rounds.iter().map(|(median, _)| *median).collect()).median();
+        let p99 = Rounds(rounds.iter().map(|(_, p99)| *p99).collect()).median();
+        println!(
+            "\n**200 runs of 50 events/s with 5 observers each, 20 attaches/s of 1 MB**: append to delivery p50 {median:.2} ms, p99 {p99:.2} ms"
+        );
+    }
+    if "reconnect".contains(&args.only) {
+        reconnects(args);
+    }
+}
+
+/// Bytes that one event takes on the wire.
+fn rejoin_frame_bytes(args: &Args) -> usize {
+    let mut stage = Stage::new(Peer::Rejoin, args, 1);
+    let before = stage.crowd.bytes();
+    stage.send(10);
+    assert!(stage.crowd.until(stage.sent, PATIENCE));
+    stage.crowd.settle();
+    ((stage.crowd.bytes() - before) / 10) as usize
+}
