@@ -15,6 +15,7 @@ install_system_packages() {
     local missing=()
     command -v cc >/dev/null || missing+=(build-essential)
     command -v python3 >/dev/null || missing+=(python3)
+    command -v valgrind >/dev/null || missing+=(valgrind)
     command -v chromium >/dev/null || missing+=(chromium fonts-noto-core fonts-noto-color-emoji)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
     [ ${#missing[@]} -gt 0 ] || return 0
@@ -113,4 +114,6 @@ if [ -f tests/simulator.rs ] || [ -f tests/simulator/main.rs ]; then
     say "Simulator"
     cargo test --locked --profile sim --test simulator
 fi
+say "Instruction counts"
+benches/count.sh --check
 say "All tests passed"

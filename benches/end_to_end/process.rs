@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// A running server with a folder of its own. Both go when it is dropped.
 pub struct Server {
     child: Child,
@@ -15,7 +17,12 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // What it started (nginx has workers) would live on.
+        for pid in self.processes() {
+            if let Some(pid) = Pid::from_raw(i32::try_from(pid).unwrap()) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.dir);
     }

@@ -123,6 +123,8 @@ fn attach(peer: Peer, args: &Args) -> (f64, f64) {
     while !producer.flush() {
         producer.answers();
     }
+    // What is written is not yet read.
+    std::thread::sleep(Duration::from_secs(1));
     let mut one = Crowd::new();
     one.join(server.address, 1, &peer.with_history("c"));
     assert!(one.until(EVENTS, PATIENCE), "{} has not all events", peer.name());
@@ -272,7 +274,7 @@ fn reconnect(server: &Server, chat: &str, run: &str, head: u64, behind: Option<u
 }
 
 fn reconnects(args: &Args) {
-    println!("\n**What a reconnect costs** (small tokens of 100 B of JSON; medians of 9)\n");
+    println!("\n**What a reconnect costs** (events of 76 B of JSON; medians of 9)\n");
     println!("| run | observer | bytes | ms |\n| --- | --- | --- | --- |");
     for events in [1_000_u64, 20_000, 200_000] {
         let server = Peer::Rejoin.start(args);
@@ -314,27 +316,35 @@ fn run_id(server: &Server) -> String {
     status["runs"][0]["run_id"].as_str().unwrap().to_owned()
 }
 
-/// Runs a scenario against the peers in turns.
-fn compare(
+/// What a scenario is called, and what its figures are.
+struct Scenario<'a> {
+    name: &'a str,
+    units: &'a [&'a str],
+}
+
+/// Runs a scenario against the peers in turns, and prints a table for each of its figures.
+fn compare<const FIGURES: usize>(
     args: &Args,
-    name: &str,
-    unit: &str,
+    scenario: &Scenario<'_>,
     peers: &[Peer],
-    ratio_to: Peer,
-    measure: impl Fn(Peer, &Args) -> f64,
+    measure: impl Fn(Peer, &Args) -> [f64; FIGURES],
 ) {
-    if !name.contains(&args.only) {
+    if !scenario.name.contains(&args.only) {
         return;
     }
-    let mut rows: Vec<Row> = Vec::new();
     let there: Vec<Peer> = peers.iter().copied().filter(|peer| peer.missing().is_none()).collect();
-    rows.extend(there.iter().map(|peer| Row { server: peer.name(), rounds: Rounds::default() }));
+    let mut measured: Vec<Vec<[f64; FIGURES]>> = vec![Vec::new(); there.len()];
     for _ in 0..args.rounds {
-        for (peer, row) in there.iter().zip(&mut rows) {
-            row.rounds.0.push(measure(*peer, args));
+        for (peer, rounds) in there.iter().zip(&mut measured) {
+            rounds.push(measure(*peer, args));
         }
     }
-    table(name, unit, &rows, &ratio_to.name());
+    for (figure, unit) in scenario.units.iter().enumerate() {
+        let rounds = |of: &Vec<[f64; FIGURES]>| Rounds(of.iter().map(|figures| figures[figure]).collect());
+        let rows =
+            there.iter().zip(&measured).map(|(peer, of)| Row { server: peer.name(), rounds: rounds(of) });
+        table(scenario.name, unit, &rows.collect::<Vec<_>>(), &peers[0].name());
+    }
 }
 
 /// Everything that was asked for.
@@ -348,31 +358,26 @@ pub fn run(args: &Args) {
         }
     }
     println!("An event of {EVENT_BYTES} B of JSON is a frame of {frame} B.");
-    compare(args, "1,000 observers, one event in flight", "deliveries/s", &all, joined, token_rate);
-    let two = [joined, plain, Peer::Rejoin, Peer::Redis, Peer::Nchan, Peer::Node];
-    compare(args, "1,000 observers, saturated", "deliveries/s", &two, joined, saturated);
-    compare(args, "1,000 observers, 25 events/s, whole fan-out", "p99, ms", &all, joined, |peer, args| {
-        paced(peer, args, OBSERVERS, 25.0, 0.99).0
+    let scenario = |name, units| Scenario { name, units };
+    let one = scenario("1,000 observers, one event in flight", &["deliveries/s"]);
+    compare(args, &one, &all, |peer, args| [token_rate(peer, args)]);
+    let many = scenario("1,000 observers, saturated", &["deliveries/s"]);
+    let both = [joined, plain, Peer::Rejoin, Peer::Redis, Peer::Nchan, Peer::Node];
+    compare(args, &many, &both, |peer, args| [saturated(peer, args)]);
+    let calm = scenario("1,000 observers, 25 events/s, whole fan-out", &["p99, ms"]);
+    compare(args, &calm, &all, |peer, args| [paced(peer, args, OBSERVERS, 25.0, 0.99).0]);
+    let single =
+        scenario("one producer, one observer, 1,000 events/s", &["p50, ms", "µs of processor an event"]);
+    compare(args, &single, &all, |peer, args| {
+        let (latency, used) = paced(peer, args, 1, 1_000.0, 0.5);
+        [latency, used]
     });
-    compare(args, "one producer, one observer, 1,000 events/s", "p50, µs", &all, joined, |peer, args| {
-        paced(peer, args, 1, 1_000.0, 0.5).0 * 1e3
-    });
-    compare(
-        args,
-        "one producer, one observer, 1,000 events/s: processor",
-        "µs/event",
-        &all,
-        joined,
-        |peer, args| paced(peer, args, 1, 1_000.0, 0.5).1,
-    );
-    compare(args, "1,000 observers attach at once to 10,000 events", "s", &all, joined, |peer, args| {
-        attach(peer, args).0
-    });
-    compare(args, "1,000 observers attach at once: memory", "MiB more", &all, joined, |peer, args| {
-        attach(peer, args).1
-    });
-    compare(args, "5,000 idle observers", "KiB each", &all, joined, idle);
-    compare(args, "100 producers push events of 76 B", "events/s", &[joined, Peer::Rejoin], joined, push);
+    let herd = scenario("1,000 observers attach at once to 10,000 events", &["s", "MiB more"]);
+    compare(args, &herd, &all, |peer, args| attach(peer, args).into());
+    let quiet = scenario("5,000 idle observers", &["KiB each"]);
+    compare(args, &quiet, &all, |peer, args| [idle(peer, args)]);
+    let pushed = scenario("100 producers push events of 76 B", &["events/s"]);
+    compare(args, &pushed, &[joined, Peer::Rejoin], |peer, args| [push(peer, args)]);
     if "200 runs".contains(&args.only) {
         let rounds: Vec<(f64, f64)> = (0..args.rounds).map(|_| many_runs(args)).collect();
         let median = Rounds(rounds.iter().map(|(median, _)| *median).collect()).median();

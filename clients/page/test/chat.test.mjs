@@ -260,7 +260,7 @@ test("what agents write can't act: no script, no element of the page's own, no r
 test("on a phone and in the dark it is usable: nothing beyond the edge, the list slides in", async () => {
   server = await TestServer.start();
   await context.close();
-  context = await browser.newContext({ viewport: { width: 360, height: 640 }, colorScheme: "dark", hasTouch: true, isMobile: true });
+  context = await browser.newContext({ viewport: { width: 360, height: 640 }, colorScheme: "dark", reducedMotion: "reduce", hasTouch: true, isMobile: true });
   const tab = await open("a-chat-with-a-long-name-that-does-not-fit-on-any-phone");
   await tab.send("hello with aVeryLongWordThatNobodyBreaks_".repeat(5));
   await tab.lastIs("saved");
