@@ -49,8 +49,6 @@ pub struct Crowd {
     events: Events,
     readers: Vec<Reader>,
     buffer: Vec<u8>,
-    /// Observers that got anything at all.
-    pub closed: usize,
 }
 
 impl Crowd {
@@ -60,7 +58,6 @@ impl Crowd {
             events: Events::with_capacity(1024),
             readers: Vec::new(),
             buffer: vec![0; 256 << 10],
-            closed: 0,
         }
     }
 
@@ -80,7 +77,7 @@ impl Crowd {
         }
     }
 
-    /// Drops the first `count` observers' connections, newest first.
+    /// Drops the connections of `count` observers, the newest first.
     pub fn leave(&mut self, count: usize) {
         for _ in 0..count {
             self.readers.pop();
@@ -92,7 +89,7 @@ impl Crowd {
         self.poll.poll(&mut self.events, Some(timeout)).unwrap();
         for event in &self.events {
             if let Some(reader) = self.readers.get_mut(event.token().0) {
-                self.closed += usize::from(!reader.read(&mut self.buffer));
+                reader.read(&mut self.buffer);
             }
         }
     }
@@ -137,15 +134,15 @@ impl Crowd {
 }
 
 impl Reader {
-    /// Reads all there is; whether the connection is still open.
-    fn read(&mut self, buffer: &mut [u8]) -> bool {
+    /// Reads all there is.
+    fn read(&mut self, buffer: &mut [u8]) {
         loop {
             match self.stream.read(buffer) {
-                Ok(0) => return false,
+                Ok(0) => return,
                 Ok(count) => self.take(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
+                // Nothing more for now, or for ever: then it never has what is waited for.
+                Err(_) => return,
             }
         }
     }

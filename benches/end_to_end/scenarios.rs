@@ -224,8 +224,6 @@ fn many_runs(args: &Args) -> (f64, f64) {
     }
     crowd.settle();
     let mut late = Crowd::new();
-    let mut probe = Crowd::new();
-    probe.join(server.address, 1, b"");
     let (begin, mut number, mut attached) = (Instant::now(), 0_u64, 0);
     let (mut sent_at, mut latencies): (Vec<Instant>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut known = vec![0_u64; RUNS * EACH];
