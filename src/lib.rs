@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod engine;
+pub mod histogram;
 pub mod http;
 pub mod limits;
 pub mod page;

@@ -96,6 +96,10 @@ fn the_status_counts_what_happened() {
     assert_eq!(counted, [1, 0, 2]);
     assert_eq!((&now["runs"][0]["state"], &now["runs"][0]["persisted"]), (&"ended".into(), &true.into()));
 
+    let lag = ["p50", "p99", "max"].map(|name| count_of(&now["loop_lag_us"], name));
+    assert!(count_of(&now["loop_lag_us"], "count") > 5 && lag[0] <= lag[1] && lag[1] <= lag[2], "{now}");
+    assert!(lag[2] > 0, "{now}");
+
     // The counters outlive the run, whether somebody still reads it or not.
     assert_eq!(served.ask("DELETE /chats/c", "").0, 204);
     let now = status();

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::histogram::Histogram;
 use crate::limits::{self, Limits};
 use crate::proto::history::{Answer, Job};
 use crate::proto::id::{ChatId, ConnId, LocalId, Now, RunId, Seq, Ticket};
@@ -151,6 +152,8 @@ pub struct Engine {
     rendered: BTreeMap<(RunId, Form, Seq), Rendered>,
     /// What has happened so far; the events of runs that are still here come on top.
     totals: Totals,
+    /// How long the reactor's turns took.
+    loop_lag: Histogram,
     /// Bytes held by all runs.
     runs_bytes: u64,
     /// Takes the lines of events that differ from the bytes that were sent.
@@ -195,6 +198,7 @@ impl Engine {
             news: Vec::new(),
             rendered: BTreeMap::new(),
             totals: Totals::default(),
+            loop_lag: Histogram::default(),
             runs_bytes: 0,
             line: Vec::new(),
             stopping: false,

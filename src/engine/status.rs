@@ -28,10 +28,16 @@ impl Engine {
             commits: self.commits.len(),
             memory_bytes: self.runs_bytes,
             memory_bytes_max: self.config.limits.memory_bytes_max,
+            loop_lag_us: (&self.loop_lag).into(),
             totals,
             runs: runs.into_iter().map(run_status).collect(),
             more,
         })
+    }
+
+    /// A turn of the reactor, from one poll to the next, took so long.
+    pub fn note_turn(&mut self, us: u64) {
+        self.loop_lag.record(us);
     }
 
     /// A run is let go: what it had counts on.

@@ -1,5 +1,6 @@
 //! The one place where time is read.
 
+use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
 use crate::proto::id::Now;
@@ -8,27 +9,35 @@ use crate::proto::id::Now;
 #[derive(Debug)]
 pub(super) struct Clock {
     start: Instant,
-    last: std::cell::Cell<Now>,
+    last: Cell<Now>,
+    last_us: Cell<u64>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place where time is read")]
 impl Clock {
     pub(super) fn start() -> Clock {
-        Clock { start: Instant::now(), last: std::cell::Cell::default() }
+        Clock { start: Instant::now(), last: Cell::default(), last_us: Cell::default() }
     }
 
     /// The current moment.
     pub(super) fn now(&self) -> Now {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let now = Now { mono_ms: millis(self.start.elapsed()), wall_ms: millis(wall) };
+        let mono_us = self.now_us();
+        let now =
+            Now { mono_ms: mono_us / 1000, wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX) };
         self.last.set(now);
+        self.last_us.set(mono_us);
         now
     }
 
     /// The moment that was read last: exact enough for what happens within one turn.
     pub(super) fn last(&self) -> Now {
         self.last.get()
+    }
+
+    /// Microseconds since the moment that was read last.
+    pub(super) fn since_last_us(&self) -> u64 {
+        self.now_us() - self.last_us.get()
     }
 
     /// Microseconds since the start.

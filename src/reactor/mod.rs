@@ -141,6 +141,7 @@ impl Reactor {
                 self.turns.close();
                 return Ok(store);
             }
+            self.engine.note_turn(self.clock.since_last_us());
         }
     }
 
@@ -148,7 +149,7 @@ impl Reactor {
         if busy {
             return Some(Duration::ZERO);
         }
-        let now_ms = self.clock.now().mono_ms;
+        let now_ms = self.clock.now_us() / 1000;
         let retry = (!self.overflow.is_empty()).then_some(now_ms + 10);
         let due = [
             self.engine.deadline(),

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::histogram::Histogram;
+
 /// The server as a whole.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Status<'a> {
@@ -25,6 +27,8 @@ pub struct Status<'a> {
     pub memory_bytes: u64,
     /// See `memory_bytes`.
     pub memory_bytes_max: u64,
+    /// How long the reactor's turns took, from one poll to the next, in microseconds.
+    pub loop_lag_us: Lag,
     /// What has happened since the server began.
     pub totals: Totals,
     /// Runs that are not over, then those that are retained; by chat.
@@ -40,6 +44,30 @@ pub struct Turns {
     pub running: usize,
     /// Without one yet.
     pub queued: usize,
+}
+
+/// Durations since the server began.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Lag {
+    /// How many there were.
+    pub count: u64,
+    /// Half of them took no longer.
+    pub p50: u64,
+    /// Of a hundred, 99 took no longer.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl From<&Histogram> for Lag {
+    fn from(histogram: &Histogram) -> Lag {
+        Lag {
+            count: histogram.count,
+            p50: histogram.percentile_us(50),
+            p99: histogram.percentile_us(99),
+            max: histogram.max_us,
+        }
+    }
 }
 
 /// Counters. They only grow.
