@@ -125,8 +125,27 @@ pub const RUN_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of runs, snapshots and waiting data, by default; beyond it, new runs are refused.
 pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
-/// Connections, by default; beyond it, new ones are not accepted until one closes.
+/// Connections, by default; beyond it, new ones are only told so.
 pub const CONNECTIONS_MAX: usize = 20_000;
+
+/// Connections beyond the cap that are accepted to be told so, at the same time; further ones wait to be accepted.
+pub const SURPLUS_CONNECTIONS_MAX: usize = 256;
+
+/// A connection beyond the cap has to send its request within this time, in milliseconds, or is told without it.
+pub const SURPLUS_MS: u64 = 2_000;
+
+/// Observers of one chat, by default: one chat can't take all connections.
+pub const OBSERVERS_PER_CHAT_MAX: usize = 10_000;
+
+/// Requests that wait for a run, by default: pages without a run can't take all connections.
+pub const WAITING_MAX: usize = 10_000;
+
+/// Who is refused with 503 is told to come back after that many seconds at least, …
+pub const RETRY_AFTER_S_MIN: u64 = 1;
+
+/// … and this many at most. The range is as wide as a herd needs to be spread, and as short as a client with five
+/// attempts can stand.
+pub const RETRY_AFTER_S_MAX: u64 = 8;
 
 /// Bytes that a producer in this process may have under way to the reactor.
 pub const PRODUCER_BYTES_MAX: usize = 256 << 10;
@@ -202,6 +221,9 @@ const _: () = {
     assert!((EVENT_BYTES_MAX as u64) < RUN_BYTES_MAX && RUN_BYTES_MAX < MEMORY_BYTES_MAX);
     assert!(RENDER_BYTES_PER_TURN <= WRITE_BYTES_PER_TURN);
     assert!(AGENT_BYTES_MAX <= 256 << 10);
+    assert!(0 < RETRY_AFTER_S_MIN && RETRY_AFTER_S_MIN < RETRY_AFTER_S_MAX);
+    assert!(OBSERVERS_PER_CHAT_MAX < CONNECTIONS_MAX && WAITING_MAX < CONNECTIONS_MAX);
+    assert!(SURPLUS_MS < REQUEST_MS && SURPLUS_MS < IDLE_MS);
 };
 
 /// The limits that an operator can set.
@@ -221,6 +243,10 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Connections.
     pub connections_max: usize,
+    /// Observers of one chat.
+    pub observers_per_chat_max: usize,
+    /// Requests that wait for a run.
+    pub waiting_max: usize,
     /// How long the store's outcome is awaited, in milliseconds.
     pub commit_ms: u64,
     /// Turns with a thread.
@@ -237,6 +263,8 @@ impl Default for Limits {
             run_bytes_max: RUN_BYTES_MAX,
             memory_bytes_max: MEMORY_BYTES_MAX,
             connections_max: CONNECTIONS_MAX,
+            observers_per_chat_max: OBSERVERS_PER_CHAT_MAX,
+            waiting_max: WAITING_MAX,
             commit_ms: COMMIT_MS,
             turns_max: TURNS_MAX,
         }

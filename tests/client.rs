@@ -10,6 +10,7 @@ mod fake;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use rejoin::client::{
     Backoff, Ended, Notice, Observer, ObserverOptions, PushError, Pusher, PusherOptions, ServerUrl,
@@ -133,9 +134,12 @@ fn a_superseded_run_is_followed_by_the_new_one() {
     check(vec![stream(&first, true), stream(&second, true)], &notices, &requests);
 }
 
+fn nothing() -> Reply {
+    Reply::Answer("HTTP/1.1 204 No Content\r\n\r\n".to_owned())
+}
+
 #[test]
 fn no_content_is_nothing_to_observe() {
-    let nothing = || Reply::Answer("HTTP/1.1 204 No Content\r\n\r\n".to_owned());
     check(vec![nothing()], &["idle false"], &[live(None, WAIT_MS)]);
     let notices = ["snapshot 2", "reconnecting 1: EndOfFile", "idle true"];
     let requests = [live(None, WAIT_MS), live(Some((1, 2)), 0)];
@@ -164,6 +168,32 @@ fn refusals_are_final_and_trouble_passes() {
         "ended true false",
     ];
     check(replies, &notices, &vec![live(None, WAIT_MS); 6]);
+}
+
+/// An answer that names its time.
+fn later(seconds: &str) -> Reply {
+    Reply::Answer(format!(
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: {seconds}\r\nContent-Length: 0\r\n\r\n"
+    ))
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test measures how long the producer waited")]
+fn nobody_comes_back_earlier_than_the_server_asked_for() {
+    let fake = Fake::start(vec![later("1"), later("Fri, 31 Dec 1999 23:59:59 GMT"), nothing()]);
+    let options = ObserverOptions { from: None, wait_ms: WAIT_MS, backoff: AT_ONCE };
+    let delays: Vec<Duration> = Observer::new(fake.server_url(), chat(), options)
+        .filter_map(|notice| match notice {
+            Notice::Reconnecting { delay, .. } => Some(delay),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(delays, [Duration::from_secs(1), Duration::ZERO], "a date counts as nothing");
+    let begun = Instant::now();
+    let (ended, _) =
+        push(vec![started(), Reply::Swallow, later("1"), counted(4), counted(4), finished()], 1_000);
+    assert_eq!(ended.unwrap(), SAVED);
+    assert!(begun.elapsed() >= Duration::from_secs(1));
 }
 
 #[test]

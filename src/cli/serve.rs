@@ -64,6 +64,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value_t = limits::CONNECTIONS_MAX, value_name = "N", value_parser = positive)]
     connections_max: usize,
 
+    /// Observers of one chat at the same time
+    #[arg(long, default_value_t = limits::OBSERVERS_PER_CHAT_MAX, value_name = "N", value_parser = positive)]
+    observers_per_chat: usize,
+
+    /// Requests that wait for a run at the same time
+    #[arg(long, default_value_t = limits::WAITING_MAX, value_name = "N")]
+    waiting_max: usize,
+
     /// Seconds that the history is waited for before a run ends unsaved
     #[arg(long, default_value_t = limits::COMMIT_MS / 1000, value_name = "SECONDS")]
     commit_timeout: u64,
@@ -99,6 +107,8 @@ impl ServeArgs {
             run_bytes_max: self.run_bytes_max,
             memory_bytes_max: self.memory_max,
             connections_max: self.connections_max,
+            observers_per_chat_max: self.observers_per_chat,
+            waiting_max: self.waiting_max,
             commit_ms: self.commit_timeout.saturating_mul(1000),
             turns_max: self.turns_max,
         };

@@ -173,9 +173,16 @@ impl Follower {
 
     /// The connection is lost, or can't be made.
     pub fn lost(&mut self, loss: Loss, jitter: Jitter) -> Notice {
+        self.lost_until(loss, Duration::ZERO, jitter)
+    }
+
+    /// The same, and the server asks not to be asked before this has passed: the delay comes on top, so that those
+    /// who were told the same don't come back in the same instant.
+    pub fn lost_until(&mut self, loss: Loss, earliest: Duration, jitter: Jitter) -> Notice {
         self.attempts += 1;
         match self.backoff.delay(self.attempts, jitter) {
             Some(delay) => {
+                let delay = delay + earliest;
                 self.phase = Phase::Asking(delay);
                 let attempts_max = self.backoff.attempts_max;
                 Notice::Reconnecting { attempt: self.attempts, attempts_max, delay, loss }

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::url::ServerUrl;
-use super::{ANSWER_BYTES_MAX, CONNECT_MS, UNACKNOWLEDGED_MS, millis};
+use super::{ANSWER_BYTES_MAX, CONNECT_MS, RETRY_AFTER_MS_MAX, UNACKNOWLEDGED_MS, millis};
 use body::Body;
 
 /// The head of an answer, in bytes: as much as servers commonly send.
@@ -33,6 +33,8 @@ pub(super) struct Upload {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
+    /// Asking again is of no use before this has passed.
+    pub(super) retry_after: Duration,
     content_type: String,
     body: Body,
     input: Input,
@@ -125,9 +127,10 @@ impl Answer {
                     let status = response.code.ok_or_else(no_http)?;
                     let framing = Body::of(status, response.headers)?;
                     let content_type = field(response.headers, "content-type").unwrap_or_default();
+                    let retry_after = retry_after(field(response.headers, "retry-after"));
                     input.taken += length;
                     if status >= 200 {
-                        return Ok(Answer { status, content_type, body: framing, input });
+                        return Ok(Answer { status, retry_after, content_type, body: framing, input });
                     }
                 }
                 Ok(httparse::Status::Partial) if input.rest().len() < HEAD_BYTES_MAX => {
@@ -229,6 +232,12 @@ fn head(url: &ServerUrl, method: &str, path: &str) -> String {
 fn field(fields: &[httparse::Header<'_>], name: &str) -> Option<String> {
     let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(name))?;
     Some(String::from_utf8_lossy(field.value).into_owned())
+}
+
+/// A date would need the server's clock: it counts as nothing, as does what is no number.
+fn retry_after(value: Option<String>) -> Duration {
+    let seconds = value.and_then(|value| value.trim().parse().ok()).unwrap_or(0);
+    Duration::from_secs(seconds).min(millis(RETRY_AFTER_MS_MAX))
 }
 
 fn no_http() -> io::Error {

@@ -48,7 +48,7 @@ mod url;
 
 use std::time::Duration;
 
-use crate::limits::{COMMIT_MS, GRACE_MS, KEEP_ALIVE_MS, WAIT_MS_MAX};
+use crate::limits::{COMMIT_MS, GRACE_MS, KEEP_ALIVE_MS, RETRY_AFTER_S_MAX, WAIT_MS_MAX};
 
 pub use backoff::{Backoff, Jitter};
 pub use follow::{Cursor, Loss, Notice};
@@ -69,6 +69,10 @@ pub const CONNECT_MS: u64 = 5_000;
 /// can watch over it: a producer has to notice a dead connection before its grace is over.
 pub const UNACKNOWLEDGED_MS: u64 = 10_000;
 
+/// A server that says when to come back is believed up to this, in milliseconds: a producer that waits longer is given
+/// up meanwhile.
+pub const RETRY_AFTER_MS_MAX: u64 = 15_000;
+
 /// A producer with nothing to say sends a blank line after this long, in milliseconds: proxies cut what is quiet.
 pub const QUIET_MS: u64 = KEEP_ALIVE_MS;
 
@@ -84,6 +88,7 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 const _: () = {
     assert!(WAIT_MS_MAX < SILENCE_MS && COMMIT_MS < ANSWER_MS);
     assert!(UNACKNOWLEDGED_MS < GRACE_MS);
+    assert!(RETRY_AFTER_S_MAX * 1_000 <= RETRY_AFTER_MS_MAX && RETRY_AFTER_MS_MAX < GRACE_MS);
     assert!(ANSWER_BYTES_MAX < BACKLOG_BYTES_MAX && BACKLOG_BYTES_MAX < MESSAGE_BYTES_MAX);
 };
 

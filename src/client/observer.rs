@@ -99,7 +99,9 @@ impl Observer {
             }
             200 => Some(self.follower.lost(Loss::Malformed, jitter())),
             204 => Some(self.follower.nothing()),
-            status @ (408 | 429 | 500..) => Some(self.follower.lost(Loss::Status(status), jitter())),
+            status @ (408 | 429 | 500..) => {
+                Some(self.follower.lost_until(Loss::Status(status), answer.retry_after, jitter()))
+            }
             status => Some(self.follower.refused(status, refusal(&mut answer).message)),
         }
     }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +103,8 @@ impl std::error::Error for PushError {}
 enum Trouble {
     /// It may have the next time.
     Passing(io::Error),
+    /// It may have when this has passed.
+    Later(io::Error, Duration),
     Final(PushError),
 }
 
@@ -156,7 +159,7 @@ impl Pusher {
             .and_then(|started| Ok(RunId::parse(&started.run_id).ok_or_else(malformed)?));
         let run = match started {
             Ok(run) => run,
-            Err(Trouble::Passing(error)) => return Err(PushError::Lost(error)),
+            Err(Trouble::Passing(error) | Trouble::Later(error, _)) => return Err(PushError::Lost(error)),
             Err(Trouble::Final(error)) => return Err(error),
         };
         let backlog = Backlog::new(options.backlog_bytes_max);
@@ -306,13 +309,14 @@ impl Pusher {
 
     /// Waits before the next attempt, if there may be one.
     fn pause(&mut self, trouble: Trouble) -> Result<(), PushError> {
-        let error = match trouble {
+        let (error, earliest) = match trouble {
             Trouble::Final(error) => return Err(error),
-            Trouble::Passing(error) => error,
+            Trouble::Passing(error) => (error, Duration::ZERO),
+            Trouble::Later(error, earliest) => (error, earliest),
         };
         self.attempts += 1;
         let delay = self.options.backoff.delay(self.attempts, jitter()).ok_or(PushError::Lost(error))?;
-        std::thread::sleep(delay);
+        std::thread::sleep(delay + earliest);
         Ok(())
     }
 }
@@ -336,7 +340,10 @@ fn read<T: for<'de> Deserialize<'de>>(mut answer: Answer, expected: u16) -> Resu
             let body = answer.whole()?;
             serde_json::from_slice(&body).map_err(|_| Trouble::Passing(malformed()))
         }
-        408 | 429 | 500.. => Err(Trouble::Passing(io::Error::other(refusal(&mut answer).to_string()))),
+        408 | 429 | 500.. => {
+            let error = io::Error::other(refusal(&mut answer).to_string());
+            Err(Trouble::Later(error, answer.retry_after))
+        }
         _ => Err(Trouble::Final(PushError::Refused(refusal(&mut answer)))),
     }
 }

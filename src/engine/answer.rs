@@ -44,10 +44,11 @@ impl Engine {
 
     pub(super) fn refuse(&mut self, id: ConnId, refusal: &Refusal) {
         let body = reply::error(refusal.code, &refusal.message);
-        match refusal.allow {
-            Some(methods) => self.answer_with(id, refusal.status, &body, &[("Allow", methods)]),
-            None => self.answer(id, refusal.status, &body),
-        }
+        // Who is told to come later is told when, and not all the same.
+        let later = (refusal.status == 503).then(|| self.retry_after_s().to_string());
+        let extra = [("Allow", refusal.allow), ("Retry-After", later.as_deref())];
+        let extra: Vec<_> = extra.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
+        self.answer_with(id, refusal.status, &body, &extra);
     }
 
     /// Refuses a request of which not everything was read: nothing behind it can be read as a request.

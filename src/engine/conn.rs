@@ -1,6 +1,7 @@
 //! One connection as the engine sees it: the request being read, what is being answered, and what waits to be
 //! written.
 
+use crate::engine::caps::Cap;
 use crate::engine::observe::Observer;
 use crate::engine::outbound::Outbound;
 use crate::engine::produce::PushBody;
@@ -33,6 +34,8 @@ pub(super) struct Conn {
     pub(super) chunked: bool,
     /// The client sends nothing more.
     pub(super) half_closed: bool,
+    /// There was no room for it: it gets one answer that says so.
+    pub(super) surplus: bool,
     /// Whether it stands in the list of those with something to write.
     pub(super) dirty: bool,
     /// The socket takes nothing at the moment.
@@ -86,7 +89,7 @@ pub(super) enum Wait {
 }
 
 impl Conn {
-    fn new(generation: u32, now_ms: u64) -> Conn {
+    fn new(generation: u32, now_ms: u64, surplus: bool) -> Conn {
         Conn {
             generation,
             requests: Requests::new(),
@@ -98,6 +101,7 @@ impl Conn {
             head_only: false,
             chunked: false,
             half_closed: false,
+            surplus,
             dirty: false,
             blocked: false,
             stall: None,
@@ -119,12 +123,16 @@ impl Conn {
     /// When it has to be looked at.
     fn due(&self) -> Option<u64> {
         let stall = self.stall.map(|(since, _)| since + limits::STALL_MS);
+        let (request_ms, idle_ms) = match self.surplus {
+            true => (limits::SURPLUS_MS, limits::SURPLUS_MS),
+            false => (limits::REQUEST_MS, limits::IDLE_MS),
+        };
         let role = match &self.role {
             Role::Reading => match self.request_ms {
-                Some(since) => Some(since + limits::REQUEST_MS),
-                None => Some(self.used_ms + limits::IDLE_MS),
+                Some(since) => Some(since + request_ms),
+                None => Some(self.used_ms + idle_ms),
             },
-            Role::Body(_) => self.request_ms.map(|since| since + limits::REQUEST_MS),
+            Role::Body(_) => self.request_ms.map(|since| since + request_ms),
             Role::Observer(_) | Role::Bus(_) | Role::Control(_) => Some(self.used_ms + limits::KEEP_ALIVE_MS),
             Role::Waiting(Wait::Run(_, until)) => Some(*until),
             Role::Waiting(Wait::Start(_) | Wait::Outcome(_) | Wait::Store(_) | Wait::Opening(_)) => None,
@@ -156,8 +164,10 @@ impl Engine {
             self.conns[slot].is_none(),
             "the shell uses a slot again only when its connection is gone"
         );
-        self.conns[slot] = Some(Box::new(Conn::new(id.generation, self.now.mono_ms)));
+        let surplus = self.connections_full();
+        self.conns[slot] = Some(Box::new(Conn::new(id.generation, self.now.mono_ms, surplus)));
         self.conns_len += 1;
+        self.surplus_len += usize::from(surplus);
         if self.stopping {
             return self.close(id, Close::Linger);
         }
@@ -172,6 +182,7 @@ impl Engine {
         self.leave(id);
         if let Some(conn) = self.conns.get_mut(id.slot as usize).and_then(Option::take) {
             self.conns_len -= 1;
+            self.surplus_len -= usize::from(conn.surplus);
             self.timers.unset(conn.armed_ms, Timer::Conn(id));
         }
     }
@@ -265,6 +276,9 @@ impl Engine {
             return;
         }
         match &conn.role {
+            Role::Reading | Role::Body(_) if conn.surplus => {
+                self.break_off(id, Cap::Connections.refusal(&self.config.limits));
+            }
             Role::Reading if conn.request_ms.is_none() => self.close(id, Close::Linger),
             Role::Reading | Role::Body(_) => {
                 let message = "the request did not arrive in time; send it in one go";

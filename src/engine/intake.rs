@@ -1,5 +1,6 @@
 //! Intake: what a client sends becomes requests, and each request goes to what answers it.
 
+use crate::engine::caps::Cap;
 use crate::engine::conn::{Role, Wait};
 use crate::engine::routes::{self, Refusal, Route};
 use crate::engine::{Close, Engine, Output};
@@ -65,11 +66,13 @@ impl Engine {
             Ok(_) if self.stopping => {
                 Err(Refusal::new(503, "shutting_down", "the server is being shut down; try again later"))
             }
+            Ok(route @ (Route::Health | Route::Status)) => Ok(route),
+            Ok(_) if self.is_surplus(id) => Err(Cap::Connections.refusal(&self.config.limits)),
             route => route,
         };
         let Some(conn) = self.conn_mut(id) else { return };
         conn.version = head.version;
-        conn.keep_alive = head.keep_alive;
+        conn.keep_alive = head.keep_alive && !conn.surplus;
         conn.head_only = head.method == Method::Head;
         conn.chunked = false;
         conn.requests.set_body_max(match route {

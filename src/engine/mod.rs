@@ -8,6 +8,7 @@
 
 mod answer;
 mod bus;
+mod caps;
 mod conn;
 mod fanout;
 mod finalize;
@@ -117,9 +118,13 @@ pub struct Engine {
     config: Config,
     now: Now,
     ids: ChaCha12Rng,
+    /// For what is only spread: it takes nothing from the ids' sequence.
+    delays: ChaCha12Rng,
     tickets: u64,
     conns: Vec<Option<Box<Conn>>>,
     conns_len: usize,
+    /// Connections beyond the cap, which are only told so.
+    surplus_len: usize,
     registry: Registry<Snapshot>,
     pool: BlockPool,
     /// Producers of the runs that are not over.
@@ -130,6 +135,8 @@ pub struct Engine {
     commits: BTreeMap<RunId, finalize::Pending>,
     /// Requests that wait for a run of a chat.
     waiters: BTreeMap<ChatId, BTreeSet<ConnId>>,
+    /// How many there are of them.
+    waiting_len: usize,
     /// Requests that wait for a chat's finalization to be over.
     starters: BTreeMap<ChatId, VecDeque<start::Starter>>,
     /// Turns whose message is on its way into the history.
@@ -173,18 +180,23 @@ impl Engine {
     /// An engine at rest. All ids come from `seed`; with a secret one they can't be guessed.
     pub fn new(config: Config, seed: [u8; 32]) -> Engine {
         let registry = Registry::new(config.limits.retention_ms, config.limits.retention_chats);
+        let mut delays = ChaCha12Rng::from_seed(seed);
+        delays.set_stream(1);
         Engine {
             now: Now::default(),
             ids: ChaCha12Rng::from_seed(seed),
+            delays,
             tickets: 0,
             conns: Vec::new(),
             conns_len: 0,
+            surplus_len: 0,
             registry,
             pool: BlockPool::warm(limits::POOL_BLOCKS_WARM),
             producers: BTreeMap::new(),
             locals: BTreeMap::new(),
             commits: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            waiting_len: 0,
             starters: BTreeMap::new(),
             openings: BTreeMap::new(),
             retries: BTreeMap::new(),
@@ -314,6 +326,7 @@ impl Engine {
     fn check_invariants(&self) {
         debug_assert!(self.news.iter().all(|key| self.registry.run(*key).news));
         debug_assert!(self.waiters.values().all(|waiting| !waiting.is_empty()));
+        debug_assert!(self.waiters.values().map(BTreeSet::len).sum::<usize>() == self.waiting_len);
         debug_assert!(self.starters.values().all(|waiting| !waiting.is_empty()));
         debug_assert!(self.producers.keys().all(|id| self.registry.of_id(*id).is_some()));
     }

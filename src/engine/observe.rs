@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::caps::Cap;
 use crate::engine::conn::{Role, Wait};
 use crate::engine::{Engine, Output};
 use crate::limits;
@@ -37,7 +38,11 @@ impl Engine {
     pub(super) fn observe(&mut self, id: ConnId, live: Live) {
         self.evict();
         let key = self.registry.of_chat(&live.chat);
-        match (admit(live.cursor, key.map(|key| self.registry.run(key))), key) {
+        let admission = admit(live.cursor, key.map(|key| self.registry.run(key)));
+        if let Some(cap) = self.cap_for(&live, &admission) {
+            return self.refuse(id, &cap.refusal(&self.config.limits));
+        }
+        match (admission, key) {
             (Admission::Resume(after), Some(key)) => self.attach(id, key, live.flavour, after),
             (Admission::Snapshot(after), Some(key)) => {
                 self.attach(id, key, live.flavour, after);
@@ -46,6 +51,7 @@ impl Engine {
             (Admission::Idle, _) if live.wait_ms > 0 => {
                 let until = self.now.mono_ms + live.wait_ms;
                 self.waiters.entry(live.chat.clone()).or_default().insert(id);
+                self.waiting_len += 1;
                 if let Some(conn) = self.conn_mut(id) {
                     conn.role = Role::Waiting(Wait::Run(Box::new(live), until));
                 }
@@ -57,9 +63,21 @@ impl Engine {
         }
     }
 
+    /// What there is no room for in this answer.
+    fn cap_for(&self, live: &Live, admission: &Admission) -> Option<Cap> {
+        let waits = matches!(admission, Admission::Idle) && live.wait_ms > 0;
+        let follows = matches!(admission, Admission::Resume(_) | Admission::Snapshot(_));
+        if waits && self.waiting_full() {
+            return Some(Cap::Waiting);
+        }
+        ((waits || follows) && self.observers_full(&live.chat)).then_some(Cap::Observers)
+    }
+
     /// A run was registered: all that wait for one of its chat follow it from seq 0 on.
     pub(super) fn attach_waiters(&mut self, chat: &ChatId, key: RunKey) {
-        for id in self.waiters.remove(chat).unwrap_or_default() {
+        let waiting = self.waiters.remove(chat).unwrap_or_default();
+        self.waiting_len -= waiting.len();
+        for id in waiting {
             let Some(conn) = self.conn_mut(id) else { continue };
             let Role::Waiting(Wait::Run(live, _)) = &conn.role else { continue };
             let flavour = live.flavour;
@@ -76,7 +94,7 @@ impl Engine {
 
     pub(super) fn forget_waiter(&mut self, id: ConnId, chat: &ChatId) {
         if let Some(waiting) = self.waiters.get_mut(chat) {
-            waiting.remove(&id);
+            self.waiting_len -= usize::from(waiting.remove(&id));
             if waiting.is_empty() {
                 self.waiters.remove(chat);
             }

@@ -1,5 +1,6 @@
 //! Starting runs: now, after the chat's finalization, or in the place of a run that goes on.
 
+use crate::engine::caps::Cap;
 use crate::engine::conn::{Role, Wait};
 use crate::engine::produce::PushBody;
 use crate::engine::producer::Producer;
@@ -71,9 +72,8 @@ impl Engine {
             return self.start_refused(starter.who, &refusal);
         }
         if self.runs_bytes >= self.config.limits.memory_bytes_max {
-            let message =
-                "the server's memory for runs is used up (--memory-max); try again when runs have ended";
-            return self.start_refused(starter.who, &Refusal::new(503, "out_of_memory", message));
+            let refusal = Cap::Memory.refusal(&self.config.limits);
+            return self.start_refused(starter.who, &refusal);
         }
         let (active_too, finalizing_too) = starter.replaces();
         match self.registry.of_chat(&starter.chat) {

@@ -69,6 +69,7 @@ pub struct Reactor {
     accepting: bool,
     /// When accepting is tried again after descriptors ran out.
     accept_again_ms: Option<u64>,
+    /// With those that are only told that there is no room.
     connections_max: usize,
     sockets: Sockets,
     mailbox: Mailbox,
@@ -92,7 +93,8 @@ impl Reactor {
         parts.listener.set_nonblocking(true)?;
         let mut listener = TcpListener::from_std(parts.listener);
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let connections_max = parts.config.limits.connections_max;
+        let connections_max =
+            parts.config.limits.connections_max.saturating_add(limits::SURPLUS_CONNECTIONS_MAX);
         let reactor = Reactor {
             poll,
             clock: Clock::start(),

@@ -83,7 +83,7 @@ class Attachment {
       return { type: "online" };
     } catch (error) {
       if (!(error instanceof Loss)) throw error;
-      return { type: "lost", reason: error.reason, online: isOnline() };
+      return { type: "lost", reason: error.reason, online: isOnline(), earliestMs: error.earliestMs };
     }
   }
 

@@ -17,32 +17,32 @@ async function run(endpoint, emit, signal) {
   emit({ type: "connection", state: "connecting" });
   let attempt = 0;
   for (;;) {
-    const news = await readOn(endpoint, emit, signal);
+    const { news, earliestMs } = await readOn(endpoint, emit, signal);
     if (signal.aborted) return;
     attempt = news ? 1 : attempt + 1;
-    const delay = delayMs(endpoint.backoff, attempt, Math.random());
+    const delay = earliestMs + delayMs(endpoint.backoff, attempt, Math.random());
     emit({ type: "connection", state: "retrying", attempt, delayMs: delay });
     await pause(delay, signal);
   }
 }
 
-/** One connection, to its end. Whether anything came. */
+/** One connection, to its end: whether anything came, and how long the server wants to be left alone. */
 async function readOn(endpoint, emit, signal) {
   let news = false;
   let stream;
   try {
     ({ stream } = await openStream(endpoint, "events/stream", { method: "GET" }, signal));
-    if (stream === undefined) return false;
+    if (stream === undefined) return { news, earliestMs: 0 };
     emit({ type: "connection", state: "live" });
     for (;;) {
       const notice = readBusNotice(await stream.message(signal));
-      if (signal.aborted) return news;
+      if (signal.aborted) return { news, earliestMs: 0 };
       if (notice !== null) emit(notice);
       news = true;
     }
   } catch (error) {
     if (!(error instanceof Loss)) throw error;
-    return news;
+    return { news, earliestMs: error.earliestMs };
   } finally {
     stream?.close();
   }

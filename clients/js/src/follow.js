@@ -35,7 +35,7 @@ export function follow(state, input, random) {
     case "frame":
       return applyFrame(state, input.frame, random);
     case "lost":
-      return lose(state, input.reason, input.online, random);
+      return lose(state, input.reason, input.online, random, input.earliestMs);
     case "nothing":
       return step(state, [{ type: "idle", attached: state.attached }], { type: "stop" });
     case "refused":
@@ -92,12 +92,13 @@ function applyEnd(state, frame, random) {
   return step(next, again ? [] : [frame, connection("connecting")], ask(next, 0));
 }
 
-function lose(state, reason, online, random) {
+/** `earliestMs`: the server asks not to be asked before. The delay comes on top, lest all who were told the same come at once. */
+function lose(state, reason, online, random, earliestMs = 0) {
   const attempt = state.attempts + 1;
   const { attemptsMax } = state.backoff;
   const next = { ...state, attempts: attempt };
   if (attempt <= attemptsMax) {
-    const delay = delayMs(state.backoff, attempt, random);
+    const delay = earliestMs + delayMs(state.backoff, attempt, random);
     const notice = { type: "connection", state: "retrying", attempt, attemptsMax, delayMs: delay, reason };
     return step(next, [notice], ask(next, delay));
   }

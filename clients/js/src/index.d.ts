@@ -535,7 +535,8 @@ export interface FollowState {
 export type FollowInput =
   | { type: "opened" }
   | { type: "frame"; frame: Frame }
-  | { type: "lost"; reason: LossReason; online: boolean }
+  /** `earliestMs`: the server asks not to be asked before (`Retry-After`). */
+  | { type: "lost"; reason: LossReason; online: boolean; earliestMs?: number }
   | { type: "nothing" }
   | { type: "refused"; error: RejoinError }
   | { type: "online" };

@@ -1,15 +1,17 @@
 // An answer that is an event stream: opened, read item by item, watched for silence. Whatever goes wrong is a `Loss`, for
 // the follower to judge.
 
+import { retryAfterMs } from "./backoff.js";
 import { refusal } from "./errors.js";
 import { SseParser } from "./sse.js";
 import { linkedController } from "./wait.js";
 
-/** Why a connection doesn't count any more. `reason` is one of LossReason. */
+/** Why a connection doesn't count any more. `reason` is one of LossReason; before `earliestMs` it is of no use to try again. */
 export class Loss extends Error {
-  constructor(reason) {
+  constructor(reason, earliestMs = 0) {
     super(reason);
     this.reason = reason;
+    this.earliestMs = earliestMs;
   }
 }
 
@@ -40,7 +42,9 @@ async function finalAnswer(response, watch) {
   const { ok, status } = response;
   if (status === 204) return { nothing: true };
   if (ok) throw new Loss("malformed");
-  if (status === 408 || status === 429 || status >= 500) throw new Loss("status");
+  if (status === 408 || status === 429 || status >= 500) {
+    throw new Loss("status", retryAfterMs(response.headers.get("retry-after")));
+  }
   return { refused: refusal(status, await watch.over(() => response.text())) };
 }
 

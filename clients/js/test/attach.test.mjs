@@ -243,3 +243,11 @@ test("no network after the last attempt waits for one", async (context) => {
     assert.equal(listeners.size, 0);
   });
 });
+
+test("nobody comes back earlier than the server asked for", async () => {
+  const later = (value) => (answer) => answer.writeHead(503, { "Retry-After": value }).end();
+  const { notices } = await follow([later("1"), later("Fri, 31 Dec 1999 23:59:59 GMT"), nothing]);
+  const delays = notices.filter(({ state }) => state === "retrying").map(({ delayMs }) => delayMs);
+  assert.ok(delays[0] > 1_000 && delays[0] <= 1_001, `${delays[0]}`);
+  assert.ok(delays[1] <= FAST.lastMs, "a date counts as nothing");
+});

@@ -218,3 +218,11 @@ test("a step changes no state that was handed out", () => {
   follow(state, lost("eof"), LONGEST);
   assert.deepEqual(state, before);
 });
+
+test("a delay comes on top of what the server asks for", () => {
+  const follower = following({});
+  follower.tell({ ...lost("status"), earliestMs: 2_000 });
+  follower.asks(2_500, null, 0);
+  follower.tell(lost("status"));
+  follower.asks(1_000, null, 0);
+});

@@ -211,3 +211,14 @@ fn a_refusal_is_final() {
     assert_eq!(short(Some(follower.refused(400, "no".to_owned()))), "refused 400 no");
     assert_eq!(follower.next(), Next::Stop);
 }
+
+#[test]
+fn a_delay_comes_on_top_of_what_the_server_asks_for() {
+    let mut follower = Follower::new(None, WAIT_MS, Backoff::default());
+    for delay_ms in [2_500, 3_000] {
+        follower.lost_until(Loss::Status(503), Duration::from_secs(2), LONGEST);
+        asks(&follower, delay_ms, None, WAIT_MS);
+    }
+    follower.lost(Loss::EndOfFile, LONGEST);
+    asks(&follower, 2_000, None, WAIT_MS);
+}
