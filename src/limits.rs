@@ -71,6 +71,10 @@ pub const PRODUCER_IDLE_MS: u64 = 600_000;
 /// The store's outcome is awaited this long, in milliseconds, before a run ends unsaved.
 pub const COMMIT_MS: u64 = 30_000;
 
+/// A store that owes answers and gives none for this long, in milliseconds, is stuck: twice as long as a locked database
+/// and a slow disk take together.
+pub const STORE_SILENT_MS: u64 = 10_000;
+
 /// History is read within this time, in milliseconds, or the answer is 503.
 pub const HISTORY_MS: u64 = 30_000;
 

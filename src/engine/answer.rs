@@ -8,7 +8,7 @@ use crate::http::response::{Framing, LAST_CHUNK, ResponseHead};
 use crate::page::{self, File};
 use crate::proto::id::ConnId;
 use crate::wire::frame::{CONTENT_TYPE, Flavour, Form, STREAM_HEADERS};
-use crate::wire::reply;
+use crate::wire::{metrics, reply};
 
 const JSON: Option<&str> = Some("application/json");
 
@@ -38,11 +38,16 @@ impl Engine {
         }
     }
 
+    pub(super) fn answer_metrics(&mut self, id: ConnId, body: &[u8]) {
+        self.answer_typed(id, 200, Some(metrics::CONTENT_TYPE), body, &[]);
+    }
+
     pub(super) fn answer_methods(&mut self, id: ConnId, methods: &'static str) {
         self.answer_with(id, 204, b"", &[("Allow", methods)]);
     }
 
     pub(super) fn refuse(&mut self, id: ConnId, refusal: &Refusal) {
+        *self.tallies.refused.entry(refusal.code).or_default() += 1;
         let body = reply::error(refusal.code, &refusal.message);
         // Who is told to come later is told when, and not all the same.
         let later = (refusal.status == 503).then(|| self.retry_after_s().to_string());

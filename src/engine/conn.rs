@@ -168,6 +168,7 @@ impl Engine {
         self.conns[slot] = Some(Box::new(Conn::new(id.generation, self.now.mono_ms, surplus)));
         self.conns_len += 1;
         self.surplus_len += usize::from(surplus);
+        self.totals.connections += 1;
         if self.stopping {
             return self.close(id, Close::Linger);
         }
@@ -270,6 +271,7 @@ impl Engine {
             && since + limits::STALL_MS <= now_ms
         {
             if taken < limits::STALL_BYTES_MIN {
+                self.totals.cut += u64::from(matches!(conn.role, Role::Observer(_)));
                 return self.close(id, Close::Reset);
             }
             conn.stall = Some((now_ms, 0));

@@ -39,6 +39,7 @@ impl Engine {
             self.append_own(key, &event::part_end(*part, id));
         }
         if closing.error {
+            *self.tallies.closed.entry(code).or_default() += 1;
             self.append_own(key, &event::run_error(code, message));
         }
         let run = self.registry.run_mut(key);
@@ -114,6 +115,11 @@ impl Engine {
     pub(super) fn finalized(&mut self, run: RunId, outcome: Outcome) {
         // No entry: it was given up as timed out, and its run has ended unsaved. Late is too late.
         if let Some(pending) = self.commits.remove(&run) {
+            match outcome {
+                Outcome::Committed => self.totals.committed += 1,
+                Outcome::Skipped => self.totals.skipped += 1,
+                Outcome::Failed => self.totals.failed += 1,
+            }
             self.conclude(run, pending, outcome == Outcome::Committed);
         }
     }
@@ -125,6 +131,7 @@ impl Engine {
         if due.is_some_and(|until| until <= now_ms)
             && let Some(pending) = self.commits.remove(&run)
         {
+            self.totals.timed_out += 1;
             self.output(Output::Withdraw(run));
             self.conclude(run, pending, false);
         }

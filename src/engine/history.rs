@@ -52,6 +52,7 @@ impl Engine {
     }
 
     pub(super) fn stored(&mut self, answer: Answer) {
+        self.store_watch.answered(self.now);
         match answer {
             Answer::Finalized { run, outcome } => self.finalized(run, outcome),
             Answer::Opened { run, opened } => self.opened_turn(run, opened),

@@ -13,6 +13,7 @@ use crate::wire::{reply, request};
 
 impl Engine {
     pub(super) fn received(&mut self, id: ConnId, bytes: &[u8]) {
+        self.totals.received_bytes += bytes.len() as u64;
         let Some(conn) = self.conn_mut(id) else { return };
         if !conn.pending.is_empty() {
             conn.pending.extend_from_slice(bytes);
@@ -63,10 +64,10 @@ impl Engine {
     fn head(&mut self, id: ConnId, head: &Head) {
         let route = routes::route(head, &self.config.hosts);
         let route = match route {
+            Ok(route) if route.is_about_the_server() => Ok(route),
             Ok(_) if self.stopping => {
                 Err(Refusal::new(503, "shutting_down", "the server is being shut down; try again later"))
             }
-            Ok(route @ (Route::Health | Route::Status)) => Ok(route),
             Ok(_) if self.is_surplus(id) => Err(Cap::Connections.refusal(&self.config.limits)),
             route => route,
         };
@@ -185,9 +186,21 @@ impl Engine {
                 self.answer(id, 200, &reply::health());
                 Ok(())
             }
+            Route::Ready => match self.unready() {
+                Some(refusal) => Err(refusal),
+                None => {
+                    self.answer(id, 200, &reply::ready());
+                    Ok(())
+                }
+            },
             Route::Status => {
                 let body = self.status();
                 self.answer(id, 200, &body);
+                Ok(())
+            }
+            Route::Metrics => {
+                let body = self.metrics();
+                self.answer_metrics(id, &body);
                 Ok(())
             }
             Route::Page(file, known) => {

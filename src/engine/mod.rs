@@ -19,6 +19,7 @@ mod observe;
 mod outbound;
 mod produce;
 mod producer;
+mod ready;
 mod routes;
 mod start;
 mod status;
@@ -31,7 +32,6 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::histogram::Histogram;
 use crate::limits::{self, Limits};
 use crate::proto::history::{Answer, Job};
 use crate::proto::id::{ChatId, ConnId, LocalId, Now, RunId, Seq, Ticket};
@@ -159,8 +159,9 @@ pub struct Engine {
     rendered: BTreeMap<(RunId, Form, Seq), Rendered>,
     /// What has happened so far; the events of runs that are still here come on top.
     totals: Totals,
-    /// How long the reactor's turns took.
-    loop_lag: Histogram,
+    /// What else `GET /metrics` tells.
+    tallies: status::Tallies,
+    store_watch: ready::StoreWatch,
     /// Bytes held by all runs.
     runs_bytes: u64,
     /// Takes the lines of events that differ from the bytes that were sent.
@@ -210,7 +211,8 @@ impl Engine {
             news: Vec::new(),
             rendered: BTreeMap::new(),
             totals: Totals::default(),
-            loop_lag: Histogram::default(),
+            tallies: status::Tallies::default(),
+            store_watch: ready::StoreWatch::default(),
             runs_bytes: 0,
             line: Vec::new(),
             stopping: false,
@@ -281,6 +283,9 @@ impl Engine {
     }
 
     fn output(&mut self, output: Output) {
+        if let Output::Store(job) = &output {
+            self.store_watch.asked(self.now, job);
+        }
         self.outputs.push_back(output);
     }
 

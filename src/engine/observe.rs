@@ -6,7 +6,7 @@ use crate::engine::caps::Cap;
 use crate::engine::conn::{Role, Wait};
 use crate::engine::{Engine, Output};
 use crate::limits;
-use crate::proto::admission::{Admission, admit};
+use crate::proto::admission::{Admission, Cursor, admit};
 use crate::proto::id::{ChatId, ConnId, Seq, Ticket};
 use crate::proto::registry::RunKey;
 use crate::proto::run::{Cause, SnapshotSlot, Stage, State};
@@ -45,6 +45,7 @@ impl Engine {
         match (admission, key) {
             (Admission::Resume(after), Some(key)) => self.attach(id, key, live.flavour, after),
             (Admission::Snapshot(after), Some(key)) => {
+                self.note_cursor(live.cursor, key);
                 self.attach(id, key, live.flavour, after);
                 self.send_snapshot(id);
             }
@@ -71,6 +72,15 @@ impl Engine {
             return Some(Cap::Waiting);
         }
         ((waits || follows) && self.observers_full(&live.chat)).then_some(Cap::Observers)
+    }
+
+    /// Counts what an observer gets a snapshot in the place of.
+    fn note_cursor(&mut self, cursor: Cursor, key: RunKey) {
+        match cursor {
+            Cursor::At(run, _) if run == self.registry.run(key).id => self.totals.expired += 1,
+            Cursor::At(..) | Cursor::Foreign => self.totals.foreign += 1,
+            Cursor::None | Cursor::Ended(_) => {}
+        }
     }
 
     /// A run was registered: all that wait for one of its chat follow it from seq 0 on.
@@ -154,10 +164,11 @@ impl Engine {
         observer.resets += 1;
         // The legacy format has no frame that could say "forget what you have".
         let cut = observer.resets >= limits::RESETS_MAX || observer.form.flavour == Flavour::Legacy;
-        self.totals.resets += 1;
         if cut {
+            self.totals.cut += 1;
             return self.cut_stream(id);
         }
+        self.totals.resets += 1;
         self.send_snapshot(id);
     }
 
@@ -213,6 +224,7 @@ impl Engine {
                 held.is_some_and(|held| Arc::ptr_eq(held, oldest))
             })
             .collect();
+        self.totals.cut += holders.len() as u64;
         for id in holders {
             self.close(id, crate::engine::Close::Reset);
         }

@@ -43,12 +43,23 @@ pub(super) enum Route {
     Delete { chat: ChatId },
     /// Is the server well?
     Health,
+    /// Does the server take new work?
+    Ready,
     /// How is the server, and which runs does it hold?
     Status,
+    /// The server's figures, for a monitoring system.
+    Metrics,
     /// A file of the pages, unless the client has it.
     Page(&'static File, bool),
     /// `OPTIONS`: which methods the resource has.
     Methods(&'static str),
+}
+
+impl Route {
+    /// Whether it is answered also by a server that takes no new work.
+    pub(super) fn is_about_the_server(&self) -> bool {
+        matches!(self, Route::Health | Route::Ready | Route::Status | Route::Metrics)
+    }
 }
 
 /// A refusal that needs no run and no body.
@@ -88,7 +99,9 @@ enum Resource<'a> {
     Chats,
     Chat(&'a str),
     Health,
+    Ready,
     Status,
+    Metrics,
     Page(&'static File),
     All,
 }
@@ -104,9 +117,13 @@ impl Resource<'_> {
             | Resource::Runs(_)
             | Resource::Events(_)
             | Resource::Finish(_) => "POST, OPTIONS",
-            Resource::Run(_) | Resource::Chats | Resource::Health | Resource::Status | Resource::Page(_) => {
-                "GET, HEAD, OPTIONS"
-            }
+            Resource::Run(_)
+            | Resource::Chats
+            | Resource::Health
+            | Resource::Ready
+            | Resource::Status
+            | Resource::Metrics
+            | Resource::Page(_) => "GET, HEAD, OPTIONS",
             Resource::Chat(_) => "GET, HEAD, DELETE, OPTIONS",
             Resource::All => "GET, HEAD, POST, DELETE, OPTIONS",
         }
@@ -122,7 +139,9 @@ pub(super) fn route(head: &Head, hosts: &[String]) -> Result<Route, Refusal> {
     match (head.method, resource) {
         (Method::Options, _) => Ok(Route::Methods(methods)),
         (Method::Get | Method::Head, Resource::Health) => Ok(Route::Health),
+        (Method::Get | Method::Head, Resource::Ready) => Ok(Route::Ready),
         (Method::Get | Method::Head, Resource::Status) => Ok(Route::Status),
+        (Method::Get | Method::Head, Resource::Metrics) => Ok(Route::Metrics),
         (Method::Get | Method::Head, Resource::Page(file)) => {
             Ok(Route::Page(file, has_current(head.if_none_match.as_deref(), &file.etag)))
         }
@@ -185,7 +204,9 @@ fn resource(head: &Head) -> Option<Resource<'_>> {
         ["runs", run, "control"] => Resource::Control(run),
         ["runs", run, "finish"] => Resource::Finish(run),
         ["healthz"] => Resource::Health,
+        ["readyz"] => Resource::Ready,
         ["status"] => Resource::Status,
+        ["metrics"] => Resource::Metrics,
         path => return page::find(path).map(Resource::Page),
     })
 }

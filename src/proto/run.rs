@@ -48,6 +48,9 @@ pub enum Cause {
 }
 
 impl State {
+    /// All names that a state can have on the wire.
+    pub const NAMES: [&str; 6] = ["registered", "active", "finalizing", "ended", "superseded", "deleted"];
+
     /// Whether events can be appended.
     pub fn is_open(self) -> bool {
         matches!(self, State::Registered | State::Active)

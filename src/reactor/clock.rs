@@ -42,6 +42,22 @@ impl Clock {
 
     /// Microseconds since the start.
     pub(super) fn now_us(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+        self.stopwatch().now_us()
+    }
+
+    /// The same for other threads.
+    pub(super) fn stopwatch(&self) -> Stopwatch {
+        Stopwatch(self.start)
+    }
+}
+
+/// The monotonic clock alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Microseconds since the start of the clock that it is of.
+    pub(super) fn now_us(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }

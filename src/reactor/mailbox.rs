@@ -17,8 +17,8 @@ use crate::wire::snapshot::Snapshot;
 /// What another thread has to say.
 #[derive(Debug)]
 pub enum Message {
-    /// A snapshot job is done, or has failed.
-    Serialized(Ticket, Option<Snapshot>),
+    /// A snapshot job is done, or has failed, so many microseconds after it was given.
+    Serialized(Ticket, Option<Snapshot>, u64),
     /// The store answered.
     Stored(Answer),
     /// A producer in this process makes itself known.

@@ -217,7 +217,8 @@ impl Reactor {
         for _ in 0..MESSAGES_PER_TURN {
             let Ok(message) = self.messages.try_recv() else { return false };
             match message {
-                Message::Serialized(ticket, snapshot) => {
+                Message::Serialized(ticket, snapshot, us) => {
+                    self.engine.note_snapshot(us);
                     self.engine.handle(now, Input::Serialized(ticket, snapshot));
                 }
                 Message::Stored(answer) => {
@@ -289,9 +290,10 @@ impl Reactor {
         while let Some(output) = self.engine.poll_output() {
             match output {
                 Output::Serialize(job) => {
-                    let mailbox = self.mailbox.clone();
+                    let (mailbox, watch) = (self.mailbox.clone(), self.clock.stopwatch());
+                    let given_us = watch.now_us();
                     self.workers.submit(job, move |ticket, snapshot| {
-                        mailbox.send(Message::Serialized(ticket, snapshot));
+                        mailbox.send(Message::Serialized(ticket, snapshot, watch.now_us() - given_us));
                     });
                 }
                 Output::Store(job) => {

@@ -11,6 +11,7 @@ pub mod frame;
 pub mod history;
 pub mod json;
 pub mod messages;
+pub mod metrics;
 pub mod reply;
 pub mod request;
 mod scan;

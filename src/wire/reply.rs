@@ -116,6 +116,11 @@ pub fn health() -> Vec<u8> {
     b"{\"status\":\"ok\"}".to_vec()
 }
 
+/// The answer to `GET /readyz` of a server that takes new work.
+pub fn ready() -> Vec<u8> {
+    b"{\"status\":\"ready\"}".to_vec()
+}
+
 /// The first message of the event bus: the runs that are not over.
 pub fn bus_snapshot<'a, S: 'a>(runs: impl Iterator<Item = &'a Run<S>>) -> Vec<u8> {
     #[derive(Serialize)]

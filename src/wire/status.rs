@@ -79,20 +79,38 @@ pub struct Totals {
     pub events: u64,
     /// See `events`.
     pub event_bytes: u64,
+    /// Connections that were accepted.
+    pub connections: u64,
+    /// Bytes that were read from clients.
+    pub received_bytes: u64,
     /// Bytes that were written to clients.
     pub sent_bytes: u64,
     /// Observers that were attached.
     pub attached: u64,
     /// Snapshots that were serialised.
     pub snapshots: u64,
-    /// Observers that fell out of the window and were sent a snapshot, or were cut.
+    /// Observers that fell out of the window and were sent a snapshot.
     pub resets: u64,
+    /// Observers that came back too late for the window, or with a cursor beyond the head.
+    pub expired: u64,
+    /// Observers that came with the cursor of another run.
+    pub foreign: u64,
+    /// Observers that were disconnected because they read too slowly.
+    pub cut: u64,
     /// Runs that ended saved.
     pub saved: u64,
     /// Runs that ended and are not known to be saved.
     pub not_saved: u64,
     /// Runs that a newer one replaced.
     pub superseded: u64,
+    /// Commits of which the store said that they are done.
+    pub committed: u64,
+    /// Commits that were not wanted any more.
+    pub skipped: u64,
+    /// Commits that failed.
+    pub failed: u64,
+    /// Commits that took too long.
+    pub timed_out: u64,
 }
 
 /// One run.
