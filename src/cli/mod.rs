@@ -4,6 +4,8 @@ mod agents;
 mod bench;
 mod demo;
 mod demo_agent;
+mod logs;
+mod manual;
 mod observe;
 mod push;
 mod serve;
@@ -12,9 +14,11 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use rejoin::proto::id::ChatId;
+
+use logs::LogFormat;
 
 /// Where `serve` listens unless it is told otherwise.
 const SERVER: &str = "http://127.0.0.1:8787";
@@ -42,17 +46,34 @@ enum Command {
     Observe(observe::ObserveArgs),
     /// Write the events on standard input to a chat, through every lost connection
     Push(push::PushArgs),
+    /// Print what a shell needs to complete this program's options
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write those of all subcommands to a directory
+    Man(manual::ManArgs),
+}
+
+impl Command {
+    fn log_format(&self) -> LogFormat {
+        match self {
+            Command::Serve(args) | Command::Demo(args) => args.log_format,
+            _ => LogFormat::default(),
+        }
+    }
 }
 
 /// Runs the command that the process was started with.
 pub(crate) fn run() -> ExitCode {
-    match Cli::parse().command {
+    let command = Cli::parse().command;
+    logs::start(command.log_format());
+    match command {
         Command::Serve(args) => serve::serve(&args, None, |_| ()),
         Command::Demo(args) => demo::demo(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::DemoAgent(args) => demo_agent::demo_agent(&args),
         Command::Observe(args) => observe::observe(&args),
         Command::Push(args) => push::push(&args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
     }
 }
 

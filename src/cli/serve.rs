@@ -16,6 +16,7 @@ use rejoin::turns::Agent;
 use rejoin::{Server, ServerConfig};
 
 use super::agents::AgentArgs;
+use super::logs::LogFormat;
 
 /// What `serve` and `demo` have in common.
 #[derive(Args, Debug)]
@@ -79,6 +80,10 @@ pub(crate) struct ServeArgs {
     /// Turns that agents carry out at the same time; further ones wait in order
     #[arg(long, default_value_t = limits::TURNS_MAX, value_name = "N", value_parser = positive)]
     turns_max: usize,
+
+    /// How the log on standard error is written; RUST_LOG says what is in it
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
 
     #[command(flatten)]
     agents: AgentArgs,

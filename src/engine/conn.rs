@@ -271,7 +271,9 @@ impl Engine {
             && since + limits::STALL_MS <= now_ms
         {
             if taken < limits::STALL_BYTES_MIN {
-                self.totals.cut += u64::from(matches!(conn.role, Role::Observer(_)));
+                if matches!(conn.role, Role::Observer(_)) {
+                    self.note_cut(id);
+                }
                 return self.close(id, Close::Reset);
             }
             conn.stall = Some((now_ms, 0));

@@ -40,6 +40,7 @@ impl Engine {
         }
         if closing.error {
             *self.tallies.closed.entry(code).or_default() += 1;
+            self.log_closed(key, code, message);
             self.append_own(key, &event::run_error(code, message));
         }
         let run = self.registry.run_mut(key);
@@ -132,6 +133,9 @@ impl Engine {
             && let Some(pending) = self.commits.remove(&run)
         {
             self.totals.timed_out += 1;
+            if let Some(key) = self.registry.of_id(run) {
+                self.log_commit_timeout(key);
+            }
             self.output(Output::Withdraw(run));
             self.conclude(run, pending, false);
         }
@@ -154,6 +158,7 @@ impl Engine {
             self.registry.run_mut(key).state = State::Over(end);
             self.registry.note_end(key, self.now.mono_ms);
             self.publish_ended(key, end);
+            self.log_ended(key, end);
             self.changed(key);
         }
         let answer = reply::finished(run, pending.seq, persisted);
@@ -191,6 +196,7 @@ impl Engine {
         self.attach_sender(key);
         self.registry.run_mut(key).state = State::Over(end);
         self.publish_ended(key, end);
+        self.log_ended(key, end);
         self.changed(key);
         self.registry.forget(key);
         self.release(key);

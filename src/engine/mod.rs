@@ -14,6 +14,7 @@ mod fanout;
 mod finalize;
 mod history;
 mod intake;
+mod journal;
 mod local;
 mod observe;
 mod outbound;

@@ -165,11 +165,18 @@ impl Engine {
         // The legacy format has no frame that could say "forget what you have".
         let cut = observer.resets >= limits::RESETS_MAX || observer.form.flavour == Flavour::Legacy;
         if cut {
-            self.totals.cut += 1;
+            self.note_cut(id);
             return self.cut_stream(id);
         }
         self.totals.resets += 1;
+        self.log_reset(id);
         self.send_snapshot(id);
+    }
+
+    /// An observer is disconnected because it reads too slowly.
+    pub(super) fn note_cut(&mut self, id: ConnId) {
+        self.totals.cut += 1;
+        self.log_cut(id);
     }
 
     /// In this one step the observer gets its cursor at the snapshot's seq; what follows it is sent behind it,
@@ -224,8 +231,8 @@ impl Engine {
                 held.is_some_and(|held| Arc::ptr_eq(held, oldest))
             })
             .collect();
-        self.totals.cut += holders.len() as u64;
         for id in holders {
+            self.note_cut(id);
             self.close(id, crate::engine::Close::Reset);
         }
     }

@@ -54,8 +54,7 @@ impl Engine {
         if self.stopping {
             Some(Refusal::new(503, "shutting_down", "the server is being shut down"))
         } else if self.store_watch.is_stuck(self.now) {
-            let message =
-                "the history does not answer; look at the disk, and at who else uses the database";
+            let message = "the history does not answer; look at the disk, and at who else uses the database";
             Some(Refusal::new(503, "store_stuck", message))
         } else if self.runs_bytes >= limits.memory_bytes_max {
             Some(Cap::Memory.refusal(limits))

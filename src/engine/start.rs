@@ -186,6 +186,7 @@ impl Engine {
             }
         }
         self.publish_started(key);
+        self.log_registered(key);
         self.attach_waiters(&chat, key);
         match who {
             Who::Turn(..) => {}

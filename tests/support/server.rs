@@ -30,18 +30,24 @@ pub(crate) fn serve(args: &[&str]) -> Served {
 
 /// Starts a server with its history in this file.
 pub(crate) fn serve_with_db(db: &str, args: &[&str]) -> Served {
+    serve_as(db, args, |_| ())
+}
+
+/// The same, with the process set up further.
+pub(crate) fn serve_as(db: &str, args: &[&str], set_up: impl FnOnce(&mut Command)) -> Served {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let unique = format!("rejoin-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let dir = std::env::temp_dir().join(unique);
     std::fs::create_dir_all(&dir).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rejoin"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rejoin"));
+    command
         .args(["serve", "--listen", "127.0.0.1:0", "--db", db])
         .args(args)
         .current_dir(&dir)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    set_up(&mut command);
+    let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("rejoin listens on http://").expect("it says where it listens");
