@@ -56,15 +56,6 @@ impl Engine {
         self.output(Output::Store(Job::Commit(turn)));
     }
 
-    /// Appends an event of the engine's own making.
-    pub(super) fn append_own(&mut self, key: RunKey, line: &[u8]) {
-        let mut scratch = Vec::new();
-        match event::read(line, &mut scratch) {
-            Ok(event) => self.append(key, event.line, &event.kind),
-            Err(fault) => debug_assert!(false, "our own event is one: {fault:?}"),
-        }
-    }
-
     /// The run's turn, to be given to the store, whose answer is awaited from here on.
     fn take_turn(
         &mut self,

@@ -91,22 +91,19 @@ impl Engine {
 
     pub(super) fn local_event(&mut self, id: LocalId, bytes: &[u8]) {
         let Some(key) = self.local_run(id) else { return };
-        let run = self.registry.run(key).id;
-        let mut reading = self.begin_reading(run);
-        let limit = self.config.limits.run_bytes_max;
-        match reading.read(bytes) {
-            Ok(event) if self.registry.run(key).event_bytes + event.line.len() as u64 > limit => {
+        let mut reading = self.begin_reading(key);
+        let appended = self.append_read(key, bytes, &mut reading);
+        self.end_reading(key, reading);
+        match appended {
+            Ok(true) => {}
+            Ok(false) => {
+                let limit = self.config.limits.run_bytes_max;
                 let message =
                     format!("the run would hold more than {limit} bytes of events (--run-bytes-max)");
                 self.end_producer(key, Ending::Broken, "too_large", &message);
             }
-            Ok(event) => {
-                self.registry.run_mut(key).produced += 1;
-                self.append(key, event.line, &event.kind);
-            }
             Err(fault) => self.end_producer(key, Ending::Broken, "agent_error", &fault.message()),
         }
-        self.end_reading(run, reading);
     }
 
     /// The producer's run, if it takes events.

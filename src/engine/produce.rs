@@ -3,14 +3,17 @@
 use crate::engine::Engine;
 use crate::engine::conn::Role;
 use crate::proto::event::Kind;
-use crate::proto::id::{ConnId, RunId};
+use crate::proto::id::{ConnId, RunId, Seq};
 use crate::proto::parts::Ending;
+use crate::proto::pool::BlockPool;
 use crate::proto::registry::RunKey;
+use crate::proto::run::Run;
 use crate::wire::body::{BodyFault, EventReader, Format, Item};
-use crate::wire::event::pattern::Patterns;
-use crate::wire::event::{self, Event, EventFault};
-use crate::wire::frame::EventFrame;
+use crate::wire::event::pattern::{Fit, Patterns};
+use crate::wire::event::{self, EventFault};
+use crate::wire::frame::FrameHead;
 use crate::wire::reply;
+use crate::wire::snapshot::Snapshot;
 
 /// A body of events being read.
 pub(super) struct PushBody {
@@ -67,25 +70,47 @@ impl Fault {
     }
 }
 
-/// What the reading of a producer's events needs, lent by the engine and by the producer.
+/// What the reading of a producer's events goes on from, lent by the producer for a stretch of them.
+#[derive(Debug)]
 pub(super) struct Reading {
     /// Takes an event's line if that differs from its bytes.
     line: Vec<u8>,
+    /// What the producer's deltas look like around their texts.
     patterns: Patterns,
+    head: FrameHead,
+    /// Where the run stood before this stretch.
+    seq_before: Seq,
+    /// Memory that it held then.
+    memory_before: u64,
 }
 
 impl Reading {
+    fn new(run: RunId) -> Reading {
+        let (line, patterns) = (Vec::new(), Patterns::default());
+        Reading { line, patterns, head: FrameHead::new(run), seq_before: Seq::ZERO, memory_before: 0 }
+    }
+
+    /// Appends the delta that `input` begins with: its frame is written once, its text is compacted.
     #[inline]
-    pub(super) fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Event<'a>, EventFault> {
-        match self.patterns.fit(bytes) {
-            Some(fit) => Ok(self.patterns.event(bytes, fit)),
-            None => {
-                let event = event::read(bytes, &mut self.line)?;
-                self.patterns.learn(&event);
-                Ok(event)
-            }
+    fn append_fit(&mut self, run: &mut Run<Snapshot>, pool: &mut BlockPool, input: &[u8], fit: Fit) {
+        let event = self.patterns.event(input, fit);
+        frame(run, pool, &mut self.head, event.line);
+        let text = input.get(fit.text_start..fit.text_end).unwrap_or_default();
+        let joined = match self.patterns.entry(fit) {
+            Some(entry) => run.join(entry, event.line, text, pool),
+            None => false,
+        };
+        if !joined {
+            run.note(event.line, &event.kind, pool);
+            self.patterns.note_entry(fit, run.text.last_entry());
         }
     }
+}
+
+#[inline]
+fn frame(run: &mut Run<Snapshot>, pool: &mut BlockPool, head: &mut FrameHead, line: &[u8]) {
+    let bytes = head.turn_to(run.head().next(), line);
+    run.log.append(pool, bytes, head.event_offset(), |out| head.write(line, out));
 }
 
 impl Engine {
@@ -136,18 +161,20 @@ impl Engine {
         let role = std::mem::replace(&mut conn.role, Role::Answered);
         let Role::Push(mut body) = role else { return conn.role = role };
         let Some(key) = self.registry.of_id(body.run) else { return };
-        let mut reading = self.begin_reading(body.run);
+        let mut reading = self.begin_reading(key);
         let mut fault = None;
-        while let Some(item) = body.reader.next(&mut bytes) {
-            match item {
-                Ok(item) => fault = self.take_event(key, item, &mut body.number, &mut reading).err(),
-                Err(body) => fault = Some(Fault::Body(body)),
+        loop {
+            self.take_deltas(key, &mut bytes, &mut body, &mut reading);
+            match body.reader.next(&mut bytes) {
+                None => break,
+                Some(Ok(item)) => fault = self.take_event(key, item, &mut body.number, &mut reading).err(),
+                Some(Err(body)) => fault = Some(Fault::Body(body)),
             }
             if fault.is_some() {
                 break;
             }
         }
-        self.end_reading(body.run, reading);
+        self.end_reading(key, reading);
         match fault {
             Some(fault) => self.push_fault(id, &body, &fault),
             None => {
@@ -161,13 +188,13 @@ impl Engine {
     /// The body is complete.
     pub(super) fn push_end(&mut self, id: ConnId, mut body: PushBody) {
         let Some(key) = self.registry.of_id(body.run) else { return };
-        let mut reading = self.begin_reading(body.run);
+        let mut reading = self.begin_reading(key);
         let fault = match body.reader.finish() {
             None => None,
             Some(Ok(item)) => self.take_event(key, item, &mut body.number, &mut reading).err(),
             Some(Err(fault)) => Some(Fault::Body(fault)),
         };
-        self.end_reading(body.run, reading);
+        self.end_reading(key, reading);
         if let Some(fault) = fault {
             return self.push_fault(id, &body, &fault);
         }
@@ -181,16 +208,53 @@ impl Engine {
         self.answer(id, 200, &answer);
     }
 
-    pub(super) fn begin_reading(&mut self, run: RunId) -> Reading {
-        let patterns = self.producers.get_mut(&run).map(|producer| std::mem::take(&mut producer.patterns));
-        Reading { line: std::mem::take(&mut self.line), patterns: patterns.unwrap_or_default() }
+    /// Events of a run's producer come.
+    pub(super) fn begin_reading(&mut self, key: RunKey) -> Box<Reading> {
+        let run = self.registry.run(key);
+        let kept = self.producers.get_mut(&run.id).and_then(|producer| producer.reading.take());
+        let mut reading = kept.unwrap_or_else(|| Box::new(Reading::new(run.id)));
+        reading.line = std::mem::take(&mut self.line);
+        (reading.seq_before, reading.memory_before) = (run.head(), run.memory_bytes());
+        reading
     }
 
-    pub(super) fn end_reading(&mut self, run: RunId, reading: Reading) {
-        self.line = reading.line;
-        if let Some(producer) = self.producers.get_mut(&run) {
-            producer.patterns = reading.patterns;
+    /// They were appended: once for all of them, memory is accounted for and observers are told.
+    pub(super) fn end_reading(&mut self, key: RunKey, mut reading: Box<Reading>) {
+        self.line = std::mem::take(&mut reading.line);
+        let run = self.registry.run(key);
+        self.runs_bytes = self.runs_bytes - reading.memory_before + run.memory_bytes();
+        let has_news = run.head() != reading.seq_before;
+        if let Some(producer) = self.producers.get_mut(&run.id) {
+            producer.reading = Some(reading);
         }
+        if has_news {
+            self.changed(key);
+        }
+    }
+
+    /// Appends the deltas that `input` begins with, as long as each is a line of its own that fits a pattern. That is
+    /// most of what comes; whatever else it may be is left to [`Engine::take_event`].
+    fn take_deltas(&mut self, key: RunKey, input: &mut &[u8], body: &mut PushBody, reading: &mut Reading) {
+        let run = self.registry.run_mut(key);
+        let is_new = body.number.is_none_or(|number| number > run.produced);
+        if !is_new || self.bus.wants_chunks() || !body.reader.begins_line() {
+            return;
+        }
+        let limits = &self.config.limits;
+        let before = run.produced;
+        while let Some(fit) = reading.patterns.fit(input) {
+            let too_large =
+                fit.end > limits.event_bytes_max || run.event_bytes + fit.end as u64 > limits.run_bytes_max;
+            if input.get(fit.end) != Some(&b'\n') || too_large {
+                break;
+            }
+            run.produced += 1;
+            reading.append_fit(run, &mut self.pool, input, fit);
+            *input = input.get(fit.end + 1..).unwrap_or_default();
+        }
+        let taken = run.produced - before;
+        body.reader.pass_lines(taken);
+        body.number = body.number.map(|number| number + taken);
     }
 
     /// One event of a body; those that the run already has are skipped.
@@ -207,25 +271,60 @@ impl Engine {
                 return Ok(());
             }
         }
-        let event = reading.read(item.bytes).map_err(|fault| Fault::Event(item.line, fault))?;
-        let run = self.registry.run_mut(key);
-        if run.event_bytes + event.line.len() as u64 > self.config.limits.run_bytes_max {
-            return Err(Fault::RunTooLarge(item.line));
+        match self.append_read(key, item.bytes, reading) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Fault::RunTooLarge(item.line)),
+            Err(fault) => Err(Fault::Event(item.line, fault)),
         }
-        run.produced += 1;
-        self.append(key, event.line, &event.kind);
-        Ok(())
     }
 
-    /// Appends an event to a run: its frame is written once, its text is compacted, its observers are told.
-    pub(super) fn append(&mut self, key: RunKey, line: &[u8], kind: &Kind<'_>) {
+    /// Reads one event of the producer and appends it. Returns false, and appends nothing, if the run would hold too much.
+    pub(super) fn append_read(
+        &mut self,
+        key: RunKey,
+        bytes: &[u8],
+        reading: &mut Reading,
+    ) -> Result<bool, EventFault> {
         let run = self.registry.run_mut(key);
-        let before = run.memory_bytes();
-        let frame = EventFrame::new(run.id, run.head().next(), line);
-        run.log.append(&mut self.pool, frame.bytes, frame.event_offset, |out| frame.write(out));
+        let left = self.config.limits.run_bytes_max.saturating_sub(run.event_bytes);
+        if let Some(fit) = reading.patterns.fit(bytes).filter(|fit| fit.end == bytes.len()) {
+            if bytes.len() as u64 > left {
+                return Ok(false);
+            }
+            run.produced += 1;
+            reading.append_fit(run, &mut self.pool, bytes, fit);
+            self.publish_appended(key, bytes);
+            return Ok(true);
+        }
+        let event = event::read(bytes, &mut reading.line)?;
+        if event.line.len() as u64 > left {
+            return Ok(false);
+        }
+        reading.patterns.learn(&event);
+        run.produced += 1;
+        self.append(key, event.line, &event.kind, &mut reading.head);
+        Ok(true)
+    }
+
+    /// Appends an event of the engine's own making.
+    pub(super) fn append_own(&mut self, key: RunKey, line: &[u8]) {
+        let mut reading = self.begin_reading(key);
+        match event::read(line, &mut reading.line) {
+            Ok(event) => self.append(key, event.line, &event.kind, &mut reading.head),
+            Err(fault) => debug_assert!(false, "our own event is one: {fault:?}"),
+        }
+        self.end_reading(key, reading);
+    }
+
+    /// Appends an event to a run: its frame is written once, its text is compacted.
+    fn append(&mut self, key: RunKey, line: &[u8], kind: &Kind<'_>, head: &mut FrameHead) {
+        let run = self.registry.run_mut(key);
+        frame(run, &mut self.pool, head, line);
         run.note(line, kind, &mut self.pool);
-        self.runs_bytes = self.runs_bytes - before + run.memory_bytes();
-        self.changed(key);
+        self.publish_appended(key, line);
+    }
+
+    fn publish_appended(&mut self, key: RunKey, line: &[u8]) {
         if self.bus.wants_chunks() {
             self.publish_chunk(key, line);
         }

@@ -1,6 +1,7 @@
 //! A run's producer: how long it may be silent, what it is told, and how it says that it is done.
 
 use crate::engine::conn::Role;
+use crate::engine::produce::Reading;
 use crate::engine::routes::{Refusal, unknown_run};
 use crate::engine::timers::Timer;
 use crate::engine::{Engine, LocalReply, Output};
@@ -9,7 +10,6 @@ use crate::proto::id::{ConnId, LocalId, RunId, Seq};
 use crate::proto::parts::Ending;
 use crate::proto::registry::{Known, RunKey};
 use crate::proto::run::{Cause, End, State};
-use crate::wire::event::pattern::Patterns;
 use crate::wire::frame::{self, Flavour};
 use crate::wire::reply;
 use crate::wire::request;
@@ -31,8 +31,8 @@ pub(super) struct Producer {
     pub(super) quiet_ms: u64,
     /// When its timer is set.
     armed_ms: u64,
-    /// What its deltas look like around their texts.
-    pub(super) patterns: Patterns,
+    /// What the reading of its next events goes on from.
+    pub(super) reading: Option<Box<Reading>>,
 }
 
 impl Producer {
@@ -45,7 +45,7 @@ impl Producer {
             broken_ms: None,
             quiet_ms: now_ms,
             armed_ms: u64::MAX,
-            patterns: Patterns::default(),
+            reading: None,
         }
     }
 

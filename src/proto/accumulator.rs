@@ -36,6 +36,8 @@ pub struct Accumulator {
     punctuation: &'static Punctuation,
     text: Text,
     open: Open,
+    /// Changes whenever an entry may have stopped to be what the next delta of its target joins.
+    epoch: u64,
     /// Whether a chunk of this run has named a subagent: each subagent has a current message of its own, so that a
     /// chunk without id need not belong to the message of the chunk before it.
     tagged_chunks: bool,
@@ -44,15 +46,27 @@ pub struct Accumulator {
 impl Accumulator {
     /// No event yet.
     pub fn new(punctuation: &'static Punctuation) -> Accumulator {
-        Accumulator { punctuation, text: Text::default(), open: Open::Nothing, tagged_chunks: false }
+        Accumulator {
+            punctuation,
+            text: Text::default(),
+            open: Open::Nothing,
+            epoch: 0,
+            tagged_chunks: false,
+        }
     }
 
     /// Adds a delta event.
     pub fn delta(&mut self, delta: &Delta<'_>, pool: &mut BlockPool) {
         if let Open::Stretch(stretch) = &mut self.open {
             match stretch.find(delta) {
-                Place::Joins(index) => return stretch.join(index, delta, &mut self.text, pool),
-                Place::NewEntry => return stretch.push(delta, pool),
+                Place::Joins(index) => {
+                    stretch.join(index, delta.text, &mut self.text, pool);
+                    return stretch.entry_mut(index).merge(delta.attributes.as_deref());
+                }
+                Place::NewEntry => {
+                    self.epoch += 1;
+                    return stretch.push(delta, pool);
+                }
                 Place::EndsStretch => {}
             }
         }
@@ -61,6 +75,28 @@ impl Accumulator {
         self.text.push(&delta.head, pool);
         self.text.push(delta.text, pool);
         self.open = Open::Stretch(Box::new(Stretch::new(delta)));
+    }
+
+    /// The entry that took the last event, if that was a delta.
+    #[inline]
+    pub fn last_entry(&self) -> Option<EntryId> {
+        match &self.open {
+            Open::Stretch(stretch) => Some(EntryId { epoch: self.epoch, index: stretch.recent }),
+            Open::Nothing | Open::Chunk(_) => None,
+        }
+    }
+
+    /// Adds a delta that differs from one that `entry` took in its text alone. Returns false, and does nothing, if such
+    /// a delta may no longer join that entry.
+    #[inline]
+    pub fn join(&mut self, entry: EntryId, text: &[u8], pool: &mut BlockPool) -> bool {
+        match &mut self.open {
+            Open::Stretch(stretch) if entry.epoch == self.epoch => {
+                stretch.join(entry.index, text, &mut self.text, pool);
+                true
+            }
+            Open::Stretch(_) | Open::Nothing | Open::Chunk(_) => false,
+        }
     }
 
     /// Adds a chunk event.
@@ -140,6 +176,7 @@ impl Accumulator {
 
     /// Ends the open stretch or chunk.
     fn close(&mut self, pool: &mut BlockPool) {
+        self.epoch += 1;
         let mut end = Vec::new();
         match std::mem::replace(&mut self.open, Open::Nothing) {
             Open::Nothing => return,
@@ -178,6 +215,14 @@ impl Accumulator {
             self.text.push(self.punctuation.separator, pool);
         }
     }
+}
+
+/// Names an entry of the open stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryId {
+    epoch: u64,
+    /// 0 is the stretch's first entry, n is `others[n - 1]`.
+    index: usize,
 }
 
 /// What the next event could be joined to.
@@ -259,18 +304,16 @@ impl Stretch {
         listed.or_else(|| self.first.is_target(kind, id).then_some(0))
     }
 
-    fn join(&mut self, index: usize, delta: &Delta<'_>, run: &mut Text, pool: &mut BlockPool) {
+    #[inline]
+    fn join(&mut self, index: usize, text: &[u8], run: &mut Text, pool: &mut BlockPool) {
         self.recent = index;
-        let (entry, text) = match index.checked_sub(1) {
-            None => (&mut self.first, run),
+        match index.checked_sub(1) {
+            None => run.push(text, pool),
             Some(other) => {
-                self.others_bytes += delta.text.len() as u64;
-                let (entry, text) = &mut self.others[other];
-                (entry, text)
+                self.others_bytes += text.len() as u64;
+                self.others[other].1.push(text, pool);
             }
-        };
-        text.push(delta.text, pool);
-        entry.merge(delta.attributes.as_deref());
+        }
     }
 
     fn push(&mut self, delta: &Delta<'_>, pool: &mut BlockPool) {
@@ -288,6 +331,13 @@ impl Stretch {
         match index.checked_sub(1) {
             None => &self.first,
             Some(other) => &self.others[other].0,
+        }
+    }
+
+    fn entry_mut(&mut self, index: usize) -> &mut Entry {
+        match index.checked_sub(1) {
+            None => &mut self.first,
+            Some(other) => &mut self.others[other].0,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::proto::accumulator::{Accumulator, Punctuation};
+use crate::proto::accumulator::{Accumulator, EntryId, Punctuation};
 use crate::proto::event::{Kind, Mark};
 use crate::proto::history::Trigger;
 use crate::proto::id::{ChatId, ConnId, Now, RunId, Seq, Ticket};
@@ -178,6 +178,18 @@ impl<S> Run<S> {
                 }
             }
         }
+    }
+
+    /// As [`Run::note`], for a delta that differs from one that `entry` took in its text alone. Returns false, and does
+    /// nothing, if it may no longer join that entry.
+    #[inline]
+    pub fn join(&mut self, entry: EntryId, line: &[u8], text: &[u8], pool: &mut BlockPool) -> bool {
+        debug_assert!(self.state.is_open(), "a run that is {} takes no event", self.state.name());
+        let joined = self.text.join(entry, text, pool);
+        if joined {
+            self.event_bytes += line.len() as u64;
+        }
+        joined
     }
 
     /// Gives back what its events took, as far as no snapshot shares it.

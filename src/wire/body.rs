@@ -192,6 +192,20 @@ impl EventReader {
         self.deliver(cut)
     }
 
+    /// Whether the input begins with a line that is an event, and nothing else: then a caller who recognises whole lines may
+    /// take them off the input itself, and has to say so with [`EventReader::pass_lines`].
+    pub fn begins_line(&mut self) -> bool {
+        self.drop_handed_out();
+        matches!(&self.cutter, Cutter::Ndjson(ndjson) if !self.over && ndjson.begins_line(&self.kept))
+    }
+
+    /// The caller took so many lines off the input.
+    pub fn pass_lines(&mut self, lines: u64) {
+        if let Cutter::Ndjson(ndjson) = &mut self.cutter {
+            ndjson.pass_lines(lines);
+        }
+    }
+
     /// The body is whole: gives what its last bytes make. A last line needs no line end, the last server-sent event
     /// no empty line (an agent's output that is piped in must not lose its end); a JSON value must be finished.
     pub fn finish(&mut self) -> Option<Result<Item<'_>, BodyFault>> {

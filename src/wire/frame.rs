@@ -52,57 +52,115 @@ const FRAME_END: &[u8] = b"}\n\n\r\n";
 /// The most that stands before the event: the chunk's head, and the envelope with its largest seq.
 const FRAME_HEAD_BYTES_MAX: usize = 18 + EVENT_START.len() + RUN_ID_LEN + SEQ.len() + 20 + EVENT.len();
 
-/// An event's frame, measured, ready to be written into the log.
-pub struct EventFrame<'a> {
-    /// What stands before the event, at the end of the array.
-    head: [u8; FRAME_HEAD_BYTES_MAX],
-    event: &'a [u8],
-    /// Length of the whole frame.
-    pub bytes: usize,
-    /// Offset of the event in it.
-    pub event_offset: usize,
+/// What stands before a run's events in the log's frames. It is kept from event to event, since little of it changes: the
+/// chunk's size and the last digits of the seq.
+#[derive(Debug)]
+pub struct FrameHead {
+    run: RunId,
+    /// The head, at the end of the array.
+    bytes: [u8; FRAME_HEAD_BYTES_MAX],
+    /// Where the head begins.
+    start: usize,
+    /// Where the envelope begins, behind the chunk's head.
+    envelope: usize,
+    seq: Seq,
+    /// What the chunk's head says.
+    payload_bytes: usize,
 }
 
-impl<'a> EventFrame<'a> {
-    /// Measures the frame of an event.
-    #[inline]
-    pub fn new(run: RunId, seq: Seq, event: &'a [u8]) -> EventFrame<'a> {
-        let mut frame = EventFrame { head: [0; FRAME_HEAD_BYTES_MAX], event, bytes: 0, event_offset: 0 };
-        frame.put(EVENT);
-        frame.put(itoa::Buffer::new().format(seq.0).as_bytes());
-        frame.put(SEQ);
-        frame.put(run.as_bytes());
-        frame.put(EVENT_START);
-        let payload_bytes = frame.event_offset + event.len() + FRAME_END.len() - CHUNK_END.len();
-        frame.put(CHUNK_END);
-        frame.put_hex(payload_bytes);
-        frame.bytes = frame.event_offset + event.len() + FRAME_END.len();
-        frame
+/// Where the seq ends in the array.
+const SEQ_END: usize = FRAME_HEAD_BYTES_MAX - EVENT.len();
+
+impl FrameHead {
+    /// The head of no frame yet.
+    pub fn new(run: RunId) -> FrameHead {
+        let mut head = FrameHead {
+            run,
+            bytes: [0; FRAME_HEAD_BYTES_MAX],
+            start: FRAME_HEAD_BYTES_MAX,
+            envelope: FRAME_HEAD_BYTES_MAX,
+            seq: Seq::ZERO,
+            payload_bytes: 0,
+        };
+        head.put_envelope();
+        head
     }
 
-    /// Writes the frame.
+    /// Makes it the head of the frame of the `event` with this seq. Returns the frame's length.
     #[inline]
-    pub fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.head.get(FRAME_HEAD_BYTES_MAX - self.event_offset..).unwrap_or_default());
-        out.extend_from_slice(self.event);
+    pub fn turn_to(&mut self, seq: Seq, event: &[u8]) -> usize {
+        let counts_up = seq == self.seq.next() && self.count_up();
+        self.seq = seq;
+        if !counts_up {
+            self.put_envelope();
+        }
+        let payload_bytes = FRAME_HEAD_BYTES_MAX - self.envelope + event.len() + EVENT_END.len();
+        if payload_bytes != self.payload_bytes {
+            self.payload_bytes = payload_bytes;
+            self.put_chunk_head();
+        }
+        self.event_offset() + event.len() + FRAME_END.len()
+    }
+
+    /// Offset of the event in the frame.
+    #[inline]
+    pub fn event_offset(&self) -> usize {
+        FRAME_HEAD_BYTES_MAX - self.start
+    }
+
+    /// Writes the frame of the event that the head was last turned to.
+    #[inline]
+    pub fn write(&self, event: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.bytes.get(self.start..).unwrap_or_default());
+        out.extend_from_slice(event);
         out.extend_from_slice(FRAME_END);
+    }
+
+    /// Adds one to the seq as it is written; not if that needs one more digit.
+    #[inline]
+    fn count_up(&mut self) -> bool {
+        for digit in self.bytes.get_mut(..SEQ_END).unwrap_or_default().iter_mut().rev() {
+            match digit {
+                b'9' => *digit = b'0',
+                b'0'..=b'8' => {
+                    *digit += 1;
+                    return true;
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn put_envelope(&mut self) {
+        self.start = FRAME_HEAD_BYTES_MAX;
+        self.put(EVENT);
+        self.put(itoa::Buffer::new().format(self.seq.0).as_bytes());
+        self.put(SEQ);
+        let run = self.run;
+        self.put(run.as_bytes());
+        self.put(EVENT_START);
+        self.envelope = self.start;
+        self.payload_bytes = 0;
+    }
+
+    fn put_chunk_head(&mut self) {
+        self.start = self.envelope;
+        self.put(CHUNK_END);
+        let mut number = self.payload_bytes;
+        while number > 0 {
+            self.put(&[HEX.get(number & 0xf).copied().unwrap_or_default()]);
+            number >>= 4;
+        }
     }
 
     /// Puts `bytes` before what there is of the head.
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
-        self.event_offset += bytes.len();
-        let start = FRAME_HEAD_BYTES_MAX - self.event_offset;
-        if let Some(place) = self.head.get_mut(start..start + bytes.len()) {
+        let end = self.start;
+        self.start -= bytes.len();
+        if let Some(place) = self.bytes.get_mut(self.start..end) {
             place.copy_from_slice(bytes);
-        }
-    }
-
-    #[inline(always)]
-    fn put_hex(&mut self, mut number: usize) {
-        while number > 0 {
-            self.put(&[HEX.get(number & 0xf).copied().unwrap_or_default()]);
-            number >>= 4;
         }
     }
 }
@@ -176,13 +234,16 @@ mod tests {
 
     const EVENT_TEXT: &[u8] = br#"{"type":"X"}"#;
 
-    fn log_frame(seq: u64) -> (Vec<u8>, usize) {
-        let frame = EventFrame::new(RunId::from_bits(7), Seq(seq), EVENT_TEXT);
-        let (bytes, offset) = (frame.bytes, frame.event_offset);
+    fn framed(head: &mut FrameHead, seq: u64, event: &[u8]) -> (Vec<u8>, usize) {
+        let bytes = head.turn_to(Seq(seq), event);
         let mut out = Vec::new();
-        frame.write(&mut out);
+        head.write(event, &mut out);
         assert_eq!(out.len(), bytes);
-        (out, offset)
+        (out, head.event_offset())
+    }
+
+    fn log_frame(seq: u64) -> (Vec<u8>, usize) {
+        framed(&mut FrameHead::new(RunId::from_bits(7)), seq, EVENT_TEXT)
     }
 
     #[test]
@@ -195,6 +256,22 @@ mod tests {
             );
             assert_eq!(frame, format!("{:x}\r\n{payload}\r\n", payload.len()).into_bytes());
             assert!(frame[offset..].starts_with(EVENT_TEXT));
+        }
+    }
+
+    #[test]
+    fn a_kept_head_is_as_good_as_a_new_one() {
+        let run = RunId::from_bits(u128::MAX / 3);
+        let long = [b'x'; 5_000];
+        let mut kept = FrameHead::new(run);
+        let counted = (1..2_100).chain([99_999, 100_000, 100_001, 7, 8, 8, u64::MAX / 2]);
+        for (turn, seq) in counted.enumerate() {
+            let event = &long[..[1, 40, 41, 200, 5_000][turn % 5]];
+            assert_eq!(
+                framed(&mut kept, seq, event),
+                framed(&mut FrameHead::new(run), seq, event),
+                "seq {seq}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::limits::JSON_DEPTH_MAX;
-use crate::wire::scan::plain_end;
+use crate::wire::scan;
 
 /// Why bytes are not the JSON that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,17 +90,12 @@ pub fn members(json: &[u8]) -> Result<Members<'_>, JsonFault> {
     }
 }
 
-/// Whether the bytes can stand between the quotes of a string.
+/// Where the string whose text begins at `at` has its closing quote, if what is before it is a string's text.
 #[inline]
-pub fn is_text(bytes: &[u8]) -> bool {
-    let mut at = plain_end(bytes, 0);
-    while let Some(escape) = bytes.get(at..).filter(|rest| rest.starts_with(b"\\")) {
-        match escape_len(escape) {
-            Some(len) => at = plain_end(bytes, at + len),
-            None => return false,
-        }
-    }
-    at == bytes.len() && (bytes.is_ascii() || simdutf8::basic::from_utf8(bytes).is_ok())
+pub fn text_end(json: &[u8], at: usize) -> Option<usize> {
+    let text = scan::text(json, at).ok()?;
+    let is_utf8 = || json.get(at..text.end).is_some_and(|text| simdutf8::basic::from_utf8(text).is_ok());
+    (text.ascii || is_utf8()).then_some(text.end)
 }
 
 /// The bytes without the white space around them: JSON's own, which is less than ASCII's.
@@ -198,23 +193,9 @@ impl<'a> Members<'a> {
     #[inline]
     fn string(&mut self) -> Result<Raw<'a>, JsonFault> {
         let start = self.at;
-        let mut escaped = false;
-        loop {
-            self.at = plain_end(self.json, self.at);
-            match self.peek() {
-                Some(b'"') => {
-                    let bytes = self.json.get(start..self.at).unwrap_or_default();
-                    self.at += 1;
-                    return Ok(Raw { bytes, escaped });
-                }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.at += escape_len(self.json.get(self.at..).unwrap_or_default())
-                        .ok_or(JsonFault::Syntax(self.at))?;
-                }
-                Some(_) | None => return Err(JsonFault::Syntax(self.at)),
-            }
-        }
+        let text = scan::text(self.json, start).map_err(JsonFault::Syntax)?;
+        self.at = text.end + 1;
+        Ok(Raw { bytes: self.json.get(start..text.end).unwrap_or_default(), escaped: text.escaped })
     }
 
     fn end(&mut self) -> Result<(), JsonFault> {
@@ -258,15 +239,6 @@ impl JsonFault {
             JsonFault::NotUtf8(at) => JsonFault::NotUtf8(at + by),
             JsonFault::NotObject | JsonFault::TooDeep => self,
         }
-    }
-}
-
-/// Length of the escape at the start of `bytes`, if it is one.
-fn escape_len(bytes: &[u8]) -> Option<usize> {
-    match bytes.get(1)? {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
-        b'u' => bytes.get(2..6)?.iter().all(u8::is_ascii_hexdigit).then_some(6),
-        _ => None,
     }
 }
 

@@ -5,26 +5,95 @@ use wide::u8x16;
 
 const LANES: usize = 16;
 
-/// Where the first quote, backslash or control character stands at or behind `at`; the end if there is none.
+/// A string's text, up to the quote that ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Text {
+    /// Where the quote stands.
+    pub(super) end: usize,
+    /// Whether a backslash is in it.
+    pub(super) escaped: bool,
+    /// Whether only ASCII was met. Bytes beside the text may have been looked at too, so `false` decides nothing.
+    pub(super) ascii: bool,
+}
+
+/// Reads the text of a string that begins at `at`. Escapes are checked, UTF-8 is not. The error is the offset of what can't
+/// stand in a string: a control character, a wrong escape, the end.
 #[inline]
-pub(super) fn plain_end(json: &[u8], at: usize) -> usize {
-    let rest = json.get(at..).unwrap_or_default();
-    let (chunks, tail) = rest.as_chunks::<LANES>();
-    let mut from = at;
-    for chunk in chunks {
-        let found = special(*chunk);
-        if found != 0 {
-            return from + found.trailing_zeros() as usize;
+pub(super) fn text(json: &[u8], at: usize) -> Result<Text, usize> {
+    let mut scan = Scan { json, at, seen: u8x16::splat(0), escaped: false };
+    while let Some(chunk) = json.get(scan.at..).and_then(|rest| rest.first_chunk::<LANES>()) {
+        if let Some(end) = scan.step(*chunk, scan.at)? {
+            return Ok(scan.ended(end));
         }
-        from += LANES;
     }
-    match json.last_chunk::<LANES>() {
-        // The last sixteen bytes, of which the first were looked at before.
-        Some(last) => {
-            let found = special(*last) >> (LANES - tail.len());
-            if found == 0 { json.len() } else { from + found.trailing_zeros() as usize }
+    // The last sixteen bytes, of which the first were looked at before.
+    if let Some(last) = json.last_chunk::<LANES>() {
+        while scan.at < json.len() {
+            if let Some(end) = scan.step(*last, json.len() - LANES)? {
+                return Ok(scan.ended(end));
+            }
         }
-        None => from + tail.iter().position(|byte| is_special(*byte)).unwrap_or(tail.len()),
+        return Err(json.len());
+    }
+    scan.short()
+}
+
+struct Scan<'a> {
+    json: &'a [u8],
+    /// The first byte that was not yet looked at.
+    at: usize,
+    /// All bytes that were looked at, or-ed.
+    seen: u8x16,
+    escaped: bool,
+}
+
+impl Scan<'_> {
+    /// Looks at what of the sixteen bytes at `from` was not yet looked at. Returns where the quote is, if it is there.
+    #[inline(always)]
+    fn step(&mut self, chunk: [u8; LANES], from: usize) -> Result<Option<usize>, usize> {
+        self.seen |= u8x16::new(chunk);
+        let mut found = special(chunk) & (u32::MAX << (self.at - from));
+        while found != 0 {
+            let lane = found.trailing_zeros() as usize;
+            let place = from + lane;
+            match self.json.get(place) {
+                Some(b'"') => return Ok(Some(place)),
+                Some(b'\\') => {
+                    self.escaped = true;
+                    let len = escape_len(self.json.get(place..).unwrap_or_default()).ok_or(place)?;
+                    if lane + len >= LANES {
+                        self.at = place + len;
+                        return Ok(None);
+                    }
+                    found &= u32::MAX << (lane + len);
+                }
+                Some(_) | None => return Err(place),
+            }
+        }
+        self.at = from + LANES;
+        Ok(None)
+    }
+
+    fn ended(&self, end: usize) -> Text {
+        Text { end, escaped: self.escaped, ascii: self.seen.to_bitmask() == 0 }
+    }
+
+    /// As above, for less than sixteen bytes in all.
+    fn short(&mut self) -> Result<Text, usize> {
+        loop {
+            let rest = self.json.get(self.at..).unwrap_or_default();
+            match rest.first() {
+                Some(b'"') => {
+                    return Ok(Text { end: self.at, escaped: self.escaped, ascii: self.json.is_ascii() });
+                }
+                Some(b'\\') => {
+                    self.escaped = true;
+                    self.at += escape_len(rest).ok_or(self.at)?;
+                }
+                Some(byte) if *byte >= 0x20 => self.at += 1,
+                Some(_) | None => return Err(self.at),
+            }
+        }
     }
 }
 
@@ -36,13 +105,48 @@ fn special(bytes: [u8; LANES]) -> u32 {
     (control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
 }
 
-fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
+/// Length of the escape at the start of `bytes`, if it is one.
+#[inline]
+fn escape_len(bytes: &[u8]) -> Option<usize> {
+    match bytes.get(1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+        b'u' => bytes.get(2..6)?.iter().all(u8::is_ascii_hexdigit).then_some(6),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One byte after the other.
+    fn plainly(json: &[u8], at: usize) -> Result<(usize, bool), usize> {
+        let mut at = at;
+        let mut escaped = false;
+        loop {
+            match json.get(at) {
+                Some(b'"') => return Ok((at, escaped)),
+                Some(b'\\') => {
+                    escaped = true;
+                    at += escape_len(&json[at..]).ok_or(at)?;
+                }
+                Some(byte) if *byte >= 0x20 => at += 1,
+                Some(_) | None => return Err(at),
+            }
+        }
+    }
+
+    fn check(json: &[u8]) {
+        for at in 0..=json.len() {
+            let found = text(json, at);
+            assert_eq!(found.map(|text| (text.end, text.escaped)), plainly(json, at), "{json:?} from {at}");
+            if let Ok(text) = found
+                && text.ascii
+            {
+                assert!(json[at..text.end].is_ascii(), "{json:?} from {at}");
+            }
+        }
+    }
 
     #[test]
     fn every_byte_at_every_place_is_found_or_passed() {
@@ -51,15 +155,22 @@ mod tests {
                 for byte in 0..=255_u8 {
                     let mut json = vec![b'x'; length];
                     json[place] = byte;
-                    for at in [0, place / 2, place] {
-                        let expected = if is_special(byte) { place } else { length };
-                        assert_eq!(
-                            plain_end(&json, at),
-                            expected,
-                            "{byte} at {place} of {length}, from {at}"
-                        );
-                    }
-                    assert_eq!(plain_end(&json, place + 1), length, "behind {place} of {length}");
+                    check(&json);
+                    json.push(b'"');
+                    check(&json);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn escapes_across_every_step() {
+        for escape in ["\\n", "\\\\", "\\\"", "\\u00e9", "\\ud83d\\ude00", "\\", "\\x", "\\u12", "\\u12g4"] {
+            for before in 0..40 {
+                for after in [0, 1, 3, 20] {
+                    let json = format!("{}{escape}{}\"x\"", "x".repeat(before), "y".repeat(after));
+                    check(json.as_bytes());
+                    check(format!("{}{escape}", "x".repeat(before)).as_bytes());
                 }
             }
         }

@@ -86,11 +86,13 @@ proptest! {
         check(&spoil(event.into_bytes(), &faults))?;
     }
 
-    /// A line that fits a pattern is read as it would be without, whatever came before and whatever was done to it.
+    /// A line that fits a pattern is read as it would be without, whatever came before, whatever was done to it and whatever
+    /// follows it.
     #[test]
     fn patterns_change_nothing(
         events in prop::collection::vec(material::event(), 1..4),
         order in prop::collection::vec((any::<prop::sample::Index>(), material::faults(), any::<bool>()), 1..12),
+        behind in "(\n.{0,20})?",
     ) {
         let mut patterns = Patterns::default();
         for (which, faults, spoilt) in order {
@@ -100,9 +102,10 @@ proptest! {
             }
             let mut scratch = Vec::new();
             let plain = event::read(&line, &mut scratch);
-            match patterns.fit(&line) {
+            let input = [&line, behind.as_bytes()].concat();
+            match patterns.fit(&input).filter(|fit| fit.end == line.len()) {
                 Some(fit) => {
-                    let fitted = patterns.event(&line, fit);
+                    let fitted = patterns.event(&input, fit);
                     let plain = plain.map_err(|fault| TestCaseError::fail(format!("{fault:?} in {}", line.escape_ascii())))?;
                     prop_assert_eq!((fitted.line, fitted.kind), (plain.line, plain.kind));
                 }

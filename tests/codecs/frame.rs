@@ -7,7 +7,7 @@ use rejoin::http::response::LAST_CHUNK;
 use rejoin::proto::id::{RunId, Seq, Ticket};
 use rejoin::rope::Rope;
 use rejoin::wire::event;
-use rejoin::wire::frame::{self, EventFrame, Flavour, Form};
+use rejoin::wire::frame::{self, Flavour, Form, FrameHead};
 use rejoin::wire::snapshot::{SnapshotJob, split_events};
 
 use crate::client;
@@ -19,15 +19,16 @@ const FLAVOURS: [Flavour; 3] = [Flavour::Post, Flavour::Get, Flavour::Legacy];
 struct Stream {
     run: RunId,
     form: Form,
+    head: FrameHead,
     bytes: Vec<u8>,
 }
 
 impl Stream {
     fn event(&mut self, seq: Seq, line: &[u8]) -> Result<(), TestCaseError> {
-        let frame = EventFrame::new(self.run, seq, line);
-        let (measured, event_offset) = (frame.bytes, frame.event_offset);
+        let measured = self.head.turn_to(seq, line);
+        let event_offset = self.head.event_offset();
         let mut logged = Vec::new();
-        frame.write(&mut logged);
+        self.head.write(line, &mut logged);
         prop_assert_eq!(logged.len(), measured);
         prop_assert!(logged[event_offset..].starts_with(line));
         let before = self.bytes.len();
@@ -100,7 +101,7 @@ fn check(
     cuts: &Cuts,
 ) -> Result<(), TestCaseError> {
     let (old, new) = lines.split_at(caught);
-    let mut stream = Stream { run, form, bytes: Vec::new() };
+    let mut stream = Stream { run, form, head: FrameHead::new(run), bytes: Vec::new() };
     stream.snapshot(Seq(first), old);
     for (seq, line) in (first + 1..).zip(new) {
         stream.event(Seq(seq), line)?;

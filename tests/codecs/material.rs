@@ -27,6 +27,11 @@ pub(crate) fn cuts() -> impl Strategy<Value = Cuts> {
 }
 
 impl Cuts {
+    /// In one piece.
+    pub(crate) fn none() -> Cuts {
+        Cuts(Vec::new())
+    }
+
     /// The pieces, which may be empty.
     pub(crate) fn pieces<'b>(&self, bytes: &'b [u8]) -> Vec<&'b [u8]> {
         let mut places: Vec<usize> = self.0.iter().map(|cut| cut.index(bytes.len() + 1)).collect();

@@ -18,6 +18,15 @@ impl Ndjson {
         Ndjson { line: 1, cr: false }
     }
 
+    /// Whether nothing of a line is kept.
+    pub(super) fn begins_line(&self, kept: &Kept) -> bool {
+        kept.is_empty() && !self.cr
+    }
+
+    pub(super) fn pass_lines(&mut self, lines: u64) {
+        self.line += lines;
+    }
+
     pub(super) fn next<'i>(
         &mut self,
         kept: &mut Kept,

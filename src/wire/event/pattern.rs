@@ -1,12 +1,13 @@
 //! Most deltas differ from an earlier one of their run in their text alone, or in text and timestamp. What was read
-//! once around the text need not be read again: a pattern holds it, and a line that fits is a delta of the same
+//! once around the text need not be read again: a pattern holds it, and bytes that fit are a delta of the same
 //! target with the text in between.
 //!
-//! A line fits only if [`super::read`] would give the very same, so patterns save work and decide nothing.
+//! Bytes fit only if [`super::read`] would give the very same, so patterns save work and decide nothing.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::proto::accumulator::EntryId;
 use crate::proto::event::{Delta, DeltaKind, Kind};
 use crate::wire::event::Event;
 use crate::wire::json::{self, Value};
@@ -23,30 +24,47 @@ pub struct Patterns {
 const PATTERNS_MAX: usize = 4;
 
 impl Patterns {
-    /// Whether `line` fits a pattern, and how.
+    /// Whether `input` begins with an event that fits a pattern, and how. What follows the event is not looked at.
     #[inline]
-    pub fn fit(&mut self, line: &[u8]) -> Option<Fit> {
-        if !self.known.get(self.recent)?.surrounds(line) {
-            self.recent = self.known.iter().position(|pattern| pattern.surrounds(line))?;
+    pub fn fit(&mut self, input: &[u8]) -> Option<Fit> {
+        let recent = self.known.get(self.recent)?;
+        if let Some(fit) = recent.fit(input, self.recent) {
+            return Some(fit);
         }
-        let text = self.known.get(self.recent)?.text(line)?;
-        Some(Fit { pattern: self.recent, text_start: text.start, text_end: text.end })
+        let others = self.known.iter().enumerate().filter(|(number, _)| *number != self.recent);
+        let fit = others.filter_map(|(number, pattern)| pattern.fit(input, number)).next()?;
+        self.recent = fit.pattern;
+        Some(fit)
     }
 
-    /// The event in the `line` that fits.
+    /// The event that `input` begins with and that fits.
     #[inline]
-    #[expect(clippy::indexing_slicing, reason = "a fit belongs to its line and to these patterns")]
-    pub fn event<'a>(&'a self, line: &'a [u8], fit: Fit) -> Event<'a> {
+    #[expect(clippy::indexing_slicing, reason = "a fit belongs to its input and to these patterns")]
+    pub fn event<'a>(&'a self, input: &'a [u8], fit: Fit) -> Event<'a> {
         let pattern = &self.known[fit.pattern];
         let kind = Kind::Delta(Delta {
             kind: pattern.kind,
             id: Cow::Borrowed(&pattern.id),
-            text: &line[fit.text_start..fit.text_end],
-            head: Cow::Borrowed(&line[..fit.text_start]),
+            text: &input[fit.text_start..fit.text_end],
+            head: Cow::Borrowed(&input[..fit.text_start]),
             same: Cow::Borrowed(&pattern.same),
             attributes: None,
         });
-        Event { line, kind }
+        Event { line: &input[..fit.end], kind }
+    }
+
+    /// The entry of the run's text that took the last event of this fit's pattern.
+    #[inline]
+    pub fn entry(&self, fit: Fit) -> Option<EntryId> {
+        self.known.get(fit.pattern)?.entry
+    }
+
+    /// Takes note of the entry that took the event of a fit.
+    #[inline]
+    pub fn note_entry(&mut self, fit: Fit, entry: Option<EntryId>) {
+        if let Some(pattern) = self.known.get_mut(fit.pattern) {
+            pattern.entry = entry;
+        }
     }
 
     /// Takes note of an event that fitted none; the patterns take turns in making room.
@@ -66,12 +84,16 @@ impl Patterns {
     }
 }
 
-/// Which pattern a line fits, and where its text is.
+/// Which pattern an event fits, and where its text is.
 #[derive(Clone, Copy, Debug)]
 pub struct Fit {
     pattern: usize,
-    text_start: usize,
-    text_end: usize,
+    /// Offset of the text.
+    pub text_start: usize,
+    /// Offset behind the text.
+    pub text_end: usize,
+    /// Offset behind the event.
+    pub end: usize,
 }
 
 /// One delta event without its text and timestamp.
@@ -86,6 +108,8 @@ struct Pattern {
     kind: DeltaKind,
     id: Box<[u8]>,
     same: Box<[u8]>,
+    /// Where the last of these deltas went in the run's text; the producer writes one run only.
+    entry: Option<EntryId>,
 }
 
 impl Pattern {
@@ -106,24 +130,24 @@ impl Pattern {
             kind: delta.kind,
             id: Box::from(&*delta.id),
             same: Box::from(&*delta.same),
+            entry: None,
         })
     }
 
-    /// Whether the line begins and ends like this; what is between may still be anything.
     #[inline]
-    fn surrounds(&self, line: &[u8]) -> bool {
-        line.starts_with(&self.start) && line.ends_with(&self.end)
-    }
-
-    /// Where the text is, if all around it fits.
-    #[inline]
-    fn text(&self, line: &[u8]) -> Option<Range<usize>> {
-        let mut rest = line.get(self.start.len()..)?;
+    fn fit(&self, input: &[u8], number: usize) -> Option<Fit> {
+        let mut rest = input.strip_prefix(&*self.start)?;
         if let Some(middle) = &self.middle {
             rest = behind_digits(rest)?.strip_prefix(&**middle)?;
         }
-        let range = line.len() - rest.len()..line.len().checked_sub(self.end.len())?;
-        json::is_text(line.get(range.clone())?).then_some(range)
+        let text_start = input.len() - rest.len();
+        let text_end = json::text_end(input, text_start)?;
+        input.get(text_end..)?.starts_with(&self.end).then_some(Fit {
+            pattern: number,
+            text_start,
+            text_end,
+            end: text_end + self.end.len(),
+        })
     }
 }
 
@@ -162,7 +186,7 @@ mod tests {
         for line in lines {
             let (mut scratch, line) = (Vec::new(), line.as_bytes());
             let plain = event::read(line, &mut scratch);
-            match patterns.fit(line) {
+            match patterns.fit(line).filter(|fit| fit.end == line.len()) {
                 Some(fit) => {
                     let event = patterns.event(line, fit);
                     let plain = plain.unwrap_or_else(|fault| panic!("{line:?}: {fault:?}"));
