@@ -93,17 +93,21 @@ impl Reading {
     /// Appends the delta that `input` begins with: its frame is written once, its text is compacted.
     #[inline]
     fn append_fit(&mut self, run: &mut Run<Snapshot>, pool: &mut BlockPool, input: &[u8], fit: Fit) {
-        let event = self.patterns.event(input, fit);
-        frame(run, pool, &mut self.head, event.line);
+        let line = input.get(..fit.end).unwrap_or_default();
         let text = input.get(fit.text_start..fit.text_end).unwrap_or_default();
-        let joined = match self.patterns.entry(fit) {
-            Some(entry) => run.join(entry, event.line, text, pool),
-            None => false,
-        };
-        if !joined {
-            run.note(event.line, &event.kind, pool);
-            self.patterns.note_entry(fit, run.text.last_entry());
+        frame(run, pool, &mut self.head, line);
+        let entry = self.patterns.entry(fit);
+        if entry.is_none_or(|entry| !run.join(entry, line, text, pool)) {
+            self.append_first(run, pool, input, fit);
         }
+    }
+
+    /// The first delta of its pattern in a stretch may have to begin an entry; the next ones will know it.
+    #[cold]
+    fn append_first(&mut self, run: &mut Run<Snapshot>, pool: &mut BlockPool, input: &[u8], fit: Fit) {
+        let event = self.patterns.event(input, fit);
+        run.note(event.line, &event.kind, pool);
+        self.patterns.note_entry(fit, run.text.last_entry());
     }
 }
 

@@ -5,6 +5,12 @@ use wide::u8x16;
 
 const LANES: usize = 16;
 
+/// Bytes between two looks at what was found, where nothing was for long enough.
+const BLOCK: usize = 4 * LANES;
+
+/// After as many bytes without an escape, the next ones are likely to have none either.
+const PLAIN: usize = 3 * LANES;
+
 /// A string's text, up to the quote that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Text {
@@ -21,21 +27,39 @@ pub(super) struct Text {
 #[inline]
 pub(super) fn text(json: &[u8], at: usize) -> Result<Text, usize> {
     let mut scan = Scan { json, at, seen: u8x16::splat(0), escaped: false };
+    let mut plain_from = at;
     while let Some(chunk) = json.get(scan.at..).and_then(|rest| rest.first_chunk::<LANES>()) {
-        if let Some(end) = scan.step(*chunk, scan.at)? {
-            return Ok(scan.ended(end));
+        let from = scan.at;
+        match scan.step(*chunk, from)? {
+            Step::Ends(end) => return Ok(scan.ended(end)),
+            Step::Escaped => plain_from = scan.at,
+            Step::Plain if scan.at - plain_from >= PLAIN => {
+                scan.skip_plain();
+                plain_from = scan.at;
+            }
+            Step::Plain => {}
         }
     }
     // The last sixteen bytes, of which the first were looked at before.
     if let Some(last) = json.last_chunk::<LANES>() {
         while scan.at < json.len() {
-            if let Some(end) = scan.step(*last, json.len() - LANES)? {
+            if let Step::Ends(end) = scan.step(*last, json.len() - LANES)? {
                 return Ok(scan.ended(end));
             }
         }
         return Err(json.len());
     }
     scan.short()
+}
+
+/// What sixteen bytes held.
+enum Step {
+    /// The quote, there.
+    Ends(usize),
+    /// Escapes.
+    Escaped,
+    /// Nothing special.
+    Plain,
 }
 
 struct Scan<'a> {
@@ -48,22 +72,46 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Looks at what of the sixteen bytes at `from` was not yet looked at. Returns where the quote is, if it is there.
+    /// Passes over stretches in which nothing is special.
     #[inline(always)]
-    fn step(&mut self, chunk: [u8; LANES], from: usize) -> Result<Option<usize>, usize> {
-        self.seen |= u8x16::new(chunk);
-        let mut found = special(chunk) & (u32::MAX << (self.at - from));
+    fn skip_plain(&mut self) {
+        let (blocks, _) = self.json.get(self.at..).unwrap_or_default().as_chunks::<BLOCK>();
+        let mut seen = self.seen;
+        for block in blocks {
+            let (chunks, _) = block.as_chunks::<LANES>();
+            let mut found = u8x16::splat(0);
+            for chunk in chunks {
+                let bytes = u8x16::new(*chunk);
+                seen |= bytes;
+                found |= special(bytes);
+            }
+            if found.to_bitmask() != 0 {
+                break;
+            }
+            self.at += BLOCK;
+        }
+        self.seen = seen;
+    }
+
+    /// Looks at what of the sixteen bytes at `from` was not yet looked at.
+    #[inline(always)]
+    fn step(&mut self, chunk: [u8; LANES], from: usize) -> Result<Step, usize> {
+        let bytes = u8x16::new(chunk);
+        self.seen |= bytes;
+        let mut step = Step::Plain;
+        let mut found = special(bytes).to_bitmask() & (u32::MAX << (self.at - from));
         while found != 0 {
             let lane = found.trailing_zeros() as usize;
             let place = from + lane;
             match self.json.get(place) {
-                Some(b'"') => return Ok(Some(place)),
+                Some(b'"') => return Ok(Step::Ends(place)),
                 Some(b'\\') => {
                     self.escaped = true;
+                    step = Step::Escaped;
                     let len = escape_len(self.json.get(place..).unwrap_or_default()).ok_or(place)?;
                     if lane + len >= LANES {
                         self.at = place + len;
-                        return Ok(None);
+                        return Ok(step);
                     }
                     found &= u32::MAX << (lane + len);
                 }
@@ -71,7 +119,7 @@ impl Scan<'_> {
             }
         }
         self.at = from + LANES;
-        Ok(None)
+        Ok(step)
     }
 
     fn ended(&self, end: usize) -> Text {
@@ -97,12 +145,12 @@ impl Scan<'_> {
     }
 }
 
-/// One bit for each byte that ends a plain stretch.
-#[inline]
-fn special(bytes: [u8; LANES]) -> u32 {
-    let bytes = u8x16::new(bytes);
-    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
-    (control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
+/// All ones for each byte that ends a plain stretch: a control character, a quote or a backslash.
+#[inline(always)]
+fn special(bytes: u8x16) -> u8x16 {
+    // With this bit turned over, the quote comes right behind the control characters.
+    let turned = bytes ^ u8x16::splat(0x02);
+    turned.min(u8x16::splat(0x20)).simd_eq(turned) | bytes.simd_eq(u8x16::splat(b'\\'))
 }
 
 /// Length of the escape at the start of `bytes`, if it is one.
@@ -150,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_byte_at_every_place_is_found_or_passed() {
-        for length in [0, 1, 15, 16, 17, 31, 32, 33, 50] {
+        for length in [0, 1, 15, 16, 17, 31, 32, 33, 50, 63, 64, 65, 80] {
             for place in 0..length {
                 for byte in 0..=255_u8 {
                     let mut json = vec![b'x'; length];
@@ -166,7 +214,7 @@ mod tests {
     #[test]
     fn escapes_across_every_step() {
         for escape in ["\\n", "\\\\", "\\\"", "\\u00e9", "\\ud83d\\ude00", "\\", "\\x", "\\u12", "\\u12g4"] {
-            for before in 0..40 {
+            for before in 0..70 {
                 for after in [0, 1, 3, 20] {
                     let json = format!("{}{escape}{}\"x\"", "x".repeat(before), "y".repeat(after));
                     check(json.as_bytes());
