@@ -8,6 +8,7 @@
 //! socket, clock, thread or file, and a shell that turns the outside world into its inputs.
 
 pub mod client;
+pub mod conformance;
 pub mod engine;
 pub mod histogram;
 pub mod http;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bench;
+mod conformance;
 mod demo;
 mod demo_agent;
 mod logs;
@@ -39,6 +40,8 @@ enum Command {
     Demo(serve::ServeArgs),
     /// Measure this machine: tokens, deliveries, attaching
     Bench(bench::BenchArgs),
+    /// Test whether a server speaks the protocol
+    Conformance(conformance::ConformanceArgs),
     /// The demo's agent: speaks ACP on standard input and output
     #[command(hide = true)]
     DemoAgent(demo_agent::DemoAgentArgs),
@@ -69,6 +72,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => serve::serve(&args, None, |_| ()),
         Command::Demo(args) => demo::demo(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Conformance(args) => conformance::conformance(args),
         Command::DemoAgent(args) => demo_agent::demo_agent(&args),
         Command::Observe(args) => observe::observe(&args),
         Command::Push(args) => push::push(&args),

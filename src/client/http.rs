@@ -24,18 +24,19 @@ const READ_BYTES: usize = 16 << 10;
 
 /// A request whose head was sent and whose body is being sent in chunks.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(crate) struct Upload {
     stream: TcpStream,
     scratch: Vec<u8>,
 }
 
 /// An answer: its head, and its body as far as it was read.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     /// Asking again is of no use before this has passed.
     pub(super) retry_after: Duration,
-    content_type: String,
+    /// Names and values of the head's fields, as they came.
+    fields: Vec<(String, String)>,
     body: Body,
     input: Input,
 }
@@ -58,14 +59,19 @@ pub(super) fn send(
     json: Option<&str>,
     silence: Duration,
 ) -> io::Result<Answer> {
-    let mut stream = connect(url, silence)?;
     let mut request = head(url, method, path);
     if let Some(json) = json {
         request += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", json.len());
     }
     request += "\r\n";
     request += json.unwrap_or_default();
-    stream.write_all(request.as_bytes())?;
+    send_raw(url, request.as_bytes(), silence)
+}
+
+/// Sends a request as the caller spelled it, from its first line to the end of its body.
+pub(crate) fn send_raw(url: &ServerUrl, request: &[u8], silence: Duration) -> io::Result<Answer> {
+    let mut stream = connect(url, silence)?;
+    stream.write_all(request)?;
     Answer::read(stream)
 }
 
@@ -77,14 +83,19 @@ impl Upload {
         content_type: &str,
         silence: Duration,
     ) -> io::Result<Upload> {
-        let mut stream = connect(url, silence)?;
         let fields = format!("Content-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n");
-        stream.write_all((head(url, "POST", path) + &fields).as_bytes())?;
+        Upload::begin_raw(url, (head(url, "POST", path) + &fields).as_bytes(), silence)
+    }
+
+    /// Begins a request with a head as the caller spelled it; it says that the body comes in chunks.
+    pub(crate) fn begin_raw(url: &ServerUrl, head: &[u8], silence: Duration) -> io::Result<Upload> {
+        let mut stream = connect(url, silence)?;
+        stream.write_all(head)?;
         Ok(Upload { stream, scratch: Vec::new() })
     }
 
     /// Sends a piece of the body, at once.
-    pub(super) fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.scratch.clear();
         write!(self.scratch, "{:x}\r\n", bytes.len())?;
         self.scratch.extend_from_slice(bytes);
@@ -103,14 +114,19 @@ impl Upload {
         !quiet || blocking.is_err()
     }
 
+    /// Ends the body.
+    pub(crate) fn last_chunk(&mut self) -> io::Result<()> {
+        self.stream.write_all(b"0\r\n\r\n")
+    }
+
     /// Ends the body and waits for the answer.
-    pub(super) fn finish(mut self) -> io::Result<Answer> {
-        self.stream.write_all(b"0\r\n\r\n")?;
+    pub(crate) fn finish(mut self) -> io::Result<Answer> {
+        self.last_chunk()?;
         Answer::read(self.stream)
     }
 
     /// Reads an answer that came before the end of the body.
-    pub(super) fn answer(self) -> io::Result<Answer> {
+    pub(crate) fn answer(self) -> io::Result<Answer> {
         Answer::read(self.stream)
     }
 }
@@ -126,11 +142,11 @@ impl Answer {
                 Ok(httparse::Status::Complete(length)) => {
                     let status = response.code.ok_or_else(no_http)?;
                     let framing = Body::of(status, response.headers)?;
-                    let content_type = field(response.headers, "content-type").unwrap_or_default();
                     let retry_after = retry_after(field(response.headers, "retry-after"));
+                    let fields = response.headers.iter().map(named).collect();
                     input.taken += length;
                     if status >= 200 {
-                        return Ok(Answer { status, retry_after, content_type, body: framing, input });
+                        return Ok(Answer { status, retry_after, fields, body: framing, input });
                     }
                 }
                 Ok(httparse::Status::Partial) if input.rest().len() < HEAD_BYTES_MAX => {
@@ -141,21 +157,28 @@ impl Answer {
         }
     }
 
+    /// The value of the first field of this name.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let field = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        Some(&field.1)
+    }
+
     /// Whether the body is a stream of server-sent events.
-    pub(super) fn is_event_stream(&self) -> bool {
-        let essence = self.content_type.split(';').next().unwrap_or_default().trim();
+    pub(crate) fn is_event_stream(&self) -> bool {
+        let content_type = self.field("content-type").unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("text/event-stream")
     }
 
     /// The next bytes of the body, as soon as there are any; empty: the body is complete. A body that breaks off is
     /// an error, if its framing shows it.
-    pub(super) fn piece(&mut self) -> io::Result<&[u8]> {
+    pub(crate) fn piece(&mut self) -> io::Result<&[u8]> {
         let (from, to) = self.body.piece(&mut self.input)?;
         Ok(self.input.buffer.get(from..to).unwrap_or_default())
     }
 
     /// The body of a short answer.
-    pub(super) fn whole(&mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn whole(&mut self) -> io::Result<Vec<u8>> {
         let mut whole = Vec::new();
         loop {
             let piece = self.piece()?;
@@ -223,7 +246,8 @@ fn open(address: &SocketAddr, silence: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn head(url: &ServerUrl, method: &str, path: &str) -> String {
+/// The first lines of a request, up to the fields that tell of its body.
+pub(crate) fn head(url: &ServerUrl, method: &str, path: &str) -> String {
     let agent = concat!("rejoin/", env!("CARGO_PKG_VERSION"));
     let host = &url.authority;
     format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nConnection: close\r\n")
@@ -238,6 +262,10 @@ fn field(fields: &[httparse::Header<'_>], name: &str) -> Option<String> {
 fn retry_after(value: Option<String>) -> Duration {
     let seconds = value.and_then(|value| value.trim().parse().ok()).unwrap_or(0);
     Duration::from_secs(seconds).min(millis(RETRY_AFTER_MS_MAX))
+}
+
+fn named(field: &httparse::Header<'_>) -> (String, String) {
+    (field.name.to_owned(), String::from_utf8_lossy(field.value).into_owned())
 }
 
 fn no_http() -> io::Error {

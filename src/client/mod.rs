@@ -40,7 +40,7 @@ mod backlog;
 pub mod backoff;
 pub mod follow;
 pub mod frame;
-mod http;
+pub(crate) mod http;
 mod observer;
 mod pusher;
 pub mod sse;

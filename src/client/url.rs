@@ -71,7 +71,7 @@ impl ServerUrl {
     }
 
     /// The path of a resource, whose name is given as its segments, not yet encoded.
-    pub(super) fn path(&self, segments: &[&str]) -> String {
+    pub(crate) fn path(&self, segments: &[&str]) -> String {
         let mut path = self.prefix.clone();
         for segment in segments {
             path.push('/');
