@@ -1,11 +1,14 @@
 //! `rejoin conformance`: rejoin passes its own suite, and the suite has teeth.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod faulty;
 #[path = "../support/server.rs"]
 mod server;
 
 use std::process::Command;
+use std::time::Duration;
 
+use faulty::{FAULTS, relay};
 use rejoin::client::ServerUrl;
 use rejoin::conformance::{self, CaseResult, Options, Verdict};
 use serde_json::Value;
@@ -48,6 +51,44 @@ fn rejoin_passes_every_case() {
     assert_eq!(faults(&results, &[]), [""; 0]);
     let (_, chats) = served.ask("GET /chats", "");
     assert_eq!(chats["chats"], Value::Array(Vec::new()), "the suite deletes its chats");
+}
+
+#[test]
+fn a_relay_without_a_fault_passes_every_case() {
+    let served = with_unsaved_run();
+    let unsaved_chat = Some("unsaved".to_owned());
+    let options = Options { window_events: 512, unsaved_chat, ..options(relay(served.address, None)) };
+    let results = conformance::run(&options, |_| ());
+    assert_eq!(faults(&results, &["frames.keep-alive"]), [""; 0]);
+}
+
+#[test]
+fn each_fault_is_noticed_by_its_case() {
+    let served = with_unsaved_run();
+    let unnoticed: Vec<String> = std::thread::scope(|scope| {
+        let tries: Vec<_> = FAULTS
+            .iter()
+            .map(|(fault, case, why)| {
+                let relay = relay(served.address, Some(*fault));
+                let options = Options {
+                    only: vec![(*case).to_owned()],
+                    window_events: 512,
+                    unsaved_chat: Some("unsaved".to_owned()),
+                    case_time: Duration::from_secs(10),
+                    ..options(relay)
+                };
+                scope.spawn(move || {
+                    let results = conformance::run(&options, |_| ());
+                    let result =
+                        results.iter().find(|result| result.case.name == *case).expect("the case exists");
+                    let noticed = matches!(&result.verdict, Verdict::Failed(said) if said.contains(why));
+                    (!noticed).then(|| format!("{fault:?}, {case}: {:?}", result.verdict))
+                })
+            })
+            .collect();
+        tries.into_iter().filter_map(|one| one.join().unwrap()).collect()
+    });
+    assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
 }
 
 /// Runs the command; exit code and standard output.

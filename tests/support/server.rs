@@ -232,7 +232,7 @@ impl Conn {
         !self.ended
     }
 
-    fn take_until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn take_until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = self.bytes.windows(end.len()).position(|window| window == end) {
                 return Some(self.bytes.drain(..at + end.len()).collect());
@@ -243,13 +243,18 @@ impl Conn {
         }
     }
 
-    fn take(&mut self, count: usize) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
         while self.bytes.len() < count {
             if !self.more() {
                 return None;
             }
         }
         Some(self.bytes.drain(..count).collect())
+    }
+
+    /// What was read and not taken.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 
     /// The next response's head.
@@ -274,7 +279,7 @@ impl Conn {
     }
 
     /// The next chunk; `None` at the last one (`Ok`) or a cut (`Err`).
-    fn chunk(&mut self) -> Result<Option<Vec<u8>>, ()> {
+    pub(crate) fn chunk(&mut self) -> Result<Option<Vec<u8>>, ()> {
         let line = self.take_until(b"\r\n").ok_or(())?;
         let size = usize::from_str_radix(std::str::from_utf8(&line).unwrap().trim(), 16).unwrap();
         let mut data = self.take(size + 2).ok_or(())?;
