@@ -64,10 +64,11 @@ impl Spoiler {
             Some(Fault::TellsErrorsInBareText) if status >= 400 => body = "that was wrong".to_owned(),
             Some(Fault::TakesNonsense) if status == 400 => (status, body) = (204, String::new()),
             Some(Fault::MiscountsLines) => body = body.replace("\"line\":3", "\"line\":2"),
-            Some(Fault::SavesAfterTheEnd) if request.line.starts_with("GET /chats/") => {
-                if !self.asked.swap(true, Ordering::Relaxed) {
-                    (status, body) = (404, "{}".to_owned());
-                }
+            // The first who asks is told that there is nothing.
+            Some(Fault::SavesAfterTheEnd)
+                if request.line.starts_with("GET /chats/") && !self.asked.swap(true, Ordering::Relaxed) =>
+            {
+                (status, body) = (404, "{}".to_owned());
             }
             _ => {}
         }
