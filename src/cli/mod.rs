@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod demo;
 mod demo_agent;
+mod doctor;
 mod logs;
 mod manual;
 mod observe;
@@ -49,6 +50,8 @@ enum Command {
     Observe(observe::ObserveArgs),
     /// Write the events on standard input to a chat, through every lost connection
     Push(push::PushArgs),
+    /// Look at what a server with these options would need, and say what to change
+    Doctor(doctor::DoctorArgs),
     /// Print what a shell needs to complete this program's options
     Completions(manual::CompletionsArgs),
     /// Print the manual page, or write those of all subcommands to a directory
@@ -76,6 +79,7 @@ pub(crate) fn run() -> ExitCode {
         Command::DemoAgent(args) => demo_agent::demo_agent(&args),
         Command::Observe(args) => observe::observe(&args),
         Command::Push(args) => push::push(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     }

@@ -15,7 +15,7 @@ use rejoin::store::DbPath;
 use rejoin::turns::Agent;
 use rejoin::{Server, ServerConfig};
 
-use super::agents::AgentArgs;
+use super::agents::{AgentArgs, AgentsFault};
 use super::logs::LogFormat;
 
 /// What `serve` and `demo` have in common.
@@ -103,7 +103,12 @@ fn positive(text: &str) -> Result<usize, String> {
 }
 
 impl ServeArgs {
-    fn config(&self, agents: Vec<Arc<Agent>>) -> ServerConfig {
+    /// The agents that are named.
+    pub(crate) fn agents(&self) -> Result<Vec<Arc<Agent>>, AgentsFault> {
+        self.agents.agents()
+    }
+
+    pub(crate) fn config(&self, agents: Vec<Arc<Agent>>) -> ServerConfig {
         let limits = Limits {
             window_events: self.window_events,
             retention_ms: self.retention.saturating_mul(1000),
@@ -132,7 +137,7 @@ impl ServeArgs {
 /// Serves until SIGINT or SIGTERM. `spare` answers turns if no other agent is named; `started` runs once the server
 /// listens.
 pub(crate) fn serve(args: &ServeArgs, spare: Option<Agent>, started: impl FnOnce(&Server)) -> ExitCode {
-    let agents = match args.agents.agents() {
+    let agents = match args.agents() {
         Ok(agents) if agents.is_empty() => spare.map(Arc::new).into_iter().collect(),
         Ok(agents) => agents,
         Err(fault) => return super::fail(&fault),

@@ -7,6 +7,7 @@
 //! A page that is asked for after a commit's answer was delivered shows that commit.
 
 mod error;
+mod examine;
 mod ledger;
 mod memory;
 mod reader;
@@ -16,6 +17,7 @@ mod tests;
 mod writer;
 
 pub use error::OpenError;
+pub use examine::{Examination, examine};
 
 use crate::proto::history::{Answer, Job};
 use crate::proto::id::RunId;

@@ -74,6 +74,9 @@ const MIGRATIONS: [&str; 2] = ["
     ALTER TABLE turns ADD COLUMN open INTEGER NOT NULL DEFAULT 0;
 "];
 
+/// The schema version that this program writes.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
 /// Opens, checks and, where needed, creates or migrates the database.
 pub(super) fn open_writer(config: &StoreConfig) -> Result<Connection, OpenError> {
     let path = config.path.name();
@@ -123,7 +126,7 @@ fn create_private(file: &Path) -> Result<(), OpenError> {
 }
 
 /// Refuses what isn't a database of ours, or an empty one.
-fn identify(db: &Connection, path: &Path) -> Result<(), OpenError> {
+pub(super) fn identify(db: &Connection, path: &Path) -> Result<(), OpenError> {
     let fail = |error| OpenError::of(path.to_owned(), error);
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(fail);
     let ours = match number("PRAGMA application_id")? {
@@ -133,7 +136,7 @@ fn identify(db: &Connection, path: &Path) -> Result<(), OpenError> {
     if !ours {
         return Err(OpenError::Foreign { path: path.to_owned() });
     }
-    let (found, known) = (number("PRAGMA user_version")?, MIGRATIONS.len() as i64);
+    let (found, known) = (number("PRAGMA user_version")?, VERSION);
     if found > known {
         return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }
@@ -170,7 +173,7 @@ fn set_up(db: &Connection, path: &DbPath) -> Result<(), OpenError> {
 /// Carries out the migrations that the database hasn't seen yet, all of them or none.
 fn migrate(db: &Connection) -> rusqlite::Result<()> {
     let version = || db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
-    let known = MIGRATIONS.len() as i64;
+    let known = VERSION;
     if version()? == known {
         return Ok(());
     }
