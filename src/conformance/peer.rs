@@ -210,13 +210,18 @@ impl Peer<'_> {
 
     /// Waits until something is so; `what` says it.
     pub(super) fn until(&self, what: &str, mut so: impl FnMut() -> Result<bool, Stop>) -> Result<(), Stop> {
-        while !so()? {
+        loop {
+            let tried = so();
+            if matches!(tried, Ok(true)) {
+                return Ok(());
+            }
+            // A try that the end of the time has cut off says less than what was waited for.
             if self.left().is_err() {
                 return Err(Stop::Failed(format!("it never came to be so: {what}")));
             }
+            tried?;
             std::thread::sleep(Duration::from_millis(10));
         }
-        Ok(())
     }
 
     /// Tries something that depends on a request being there before the next: each time with a longer pause for it. A
