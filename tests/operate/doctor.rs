@@ -90,13 +90,13 @@ fn a_database_is_examined_while_a_server_uses_it() {
     let served = serve_with_db("rejoin.db", &[]);
     let run = served.start("c", "{}");
     assert!(served.finish(&run));
-    check(&served.dir, &[], "database", "ok", &["sound", "1 turns"]);
+    check(&served.dir, &[], "database", "ok", &["sound", "turns: 1"]);
     let address = served.address.to_string();
     check(&served.dir, &["--listen", &address], "port", "ok", &["a rejoin answers"]);
     // And the server goes on.
     let run = served.start("c", "{}");
     assert!(served.finish(&run));
-    check(&served.dir, &[], "database", "ok", &["2 turns"]);
+    check(&served.dir, &[], "database", "ok", &["turns: 2"]);
 }
 
 #[test]
@@ -139,6 +139,30 @@ fn a_damaged_database_is_noticed_and_left_as_it_is() {
     std::fs::write(&file, &bytes).unwrap();
     check(&served.dir, &[], "database", "fail", &["damaged"]);
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+fn a_database_that_nobody_uses_stays_as_it_is() {
+    let files = |dir: &Path| -> Vec<(String, Vec<u8>)> {
+        let there =
+            ["rejoin.db", "rejoin.db-wal"].map(|name| (name.to_owned(), std::fs::read(dir.join(name))));
+        there.into_iter().filter_map(|(name, bytes)| Some((name, bytes.ok()?))).collect()
+    };
+    // One whose server was stopped, and one whose server was killed, with what it left in its log.
+    for stopped in [true, false] {
+        let mut served = serve_with_db("rejoin.db", &[]);
+        let run = served.start("c", "{}");
+        assert!(served.finish(&run));
+        if stopped {
+            assert!(served.terminate());
+        } else {
+            served.kill();
+        }
+        let before = files(&served.dir);
+        assert_eq!(before.len(), if stopped { 1 } else { 2 }, "a log is left only by the killed one");
+        check(&served.dir, &[], "database", "ok", &["turns: 1"]);
+        assert!(files(&served.dir) == before);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod doctor;
 mod logs;
 mod manual;
 mod metrics;
+mod packaging;
 mod ready;
 #[path = "../support/server.rs"]
 mod server;

@@ -65,6 +65,12 @@ impl Served {
         killed.success() && self.child.wait().unwrap().success()
     }
 
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(crate) fn connect(&self) -> Conn {
         Conn::new(TcpStream::connect(self.address).unwrap())
     }

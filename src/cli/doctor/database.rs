@@ -52,12 +52,12 @@ fn sound(file: &Path, examination: &Examination) -> Finding {
     let Examination { version, known, turns, .. } = examination;
     if version < known {
         let message = format!(
-            "{file} is sound, {turns} turns; serve will bring it from schema {version} to {known}: \
+            "{file} is sound (turns: {turns}); serve will bring it from schema {version} to {known}: \
              back it up first, older versions can't read it then"
         );
         return Finding::ok(CHECK, message);
     }
-    Finding::ok(CHECK, format!("{file} is sound, {turns} turns, schema {version}"))
+    Finding::ok(CHECK, format!("{file} is sound (turns: {turns}, schema: {version})"))
 }
 
 fn missing(file: &Path) -> Finding {
