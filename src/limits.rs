@@ -114,6 +114,10 @@ pub const SHUTDOWN_MS: u64 = 10_000;
 /// A JSON request body, in bytes.
 pub const REQUEST_BODY_BYTES_MAX: u64 = 64 << 10;
 
+/// A request body up to this size, in bytes, is taken also when memory is used up: what ends or follows a run is that
+/// short. All connections together can hold no more of them than some dozen MiB.
+pub const SMALL_BODY_BYTES_MAX: usize = 4 << 10;
+
 /// The body of a request for a turn, in bytes: it may hold files, in base64.
 pub const TURN_BODY_BYTES_MAX: u64 = 32 << 20;
 

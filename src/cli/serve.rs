@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value_t = limits::RUN_BYTES_MAX, value_name = "BYTES")]
     run_bytes_max: u64,
 
-    /// Bytes of memory for runs, beyond which new runs are refused
+    /// Bytes of memory for runs and request bodies on their way, beyond which new runs and large bodies are refused
     #[arg(long, default_value_t = limits::MEMORY_BYTES_MAX, value_name = "BYTES")]
     memory_max: u64,
 

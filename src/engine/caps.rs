@@ -68,6 +68,11 @@ impl Engine {
         self.conns_len - self.surplus_len >= self.config.limits.connections_max
     }
 
+    /// Whether there is no room for new work in memory.
+    pub(super) fn memory_full(&self) -> bool {
+        self.memory_bytes() >= self.config.limits.memory_bytes_max
+    }
+
     /// Whether the connection is one for which there was no room.
     pub(super) fn is_surplus(&self, id: ConnId) -> bool {
         self.conn(id).is_some_and(|conn| conn.surplus)

@@ -201,7 +201,8 @@ impl Engine {
             Role::Waiting(Wait::Outcome(run)) => self.forget_outcome(id, run),
             Role::Waiting(Wait::Store(ticket)) => self.forget_question(ticket),
             Role::Waiting(Wait::Opening(run)) => self.forget_opening(id, run),
-            Role::Reading | Role::Body(_) | Role::Answered | Role::Closing(_) | Role::Gone => {}
+            Role::Body(body) => self.bodies_bytes -= body.1.capacity() as u64,
+            Role::Reading | Role::Answered | Role::Closing(_) | Role::Gone => {}
         }
     }
 

@@ -113,9 +113,15 @@ impl Engine {
     }
 
     fn body(&mut self, id: ConnId, piece: &[u8]) {
+        let memory_full = self.memory_full();
         let Some(conn) = self.conn_mut(id) else { return };
         if let Role::Body(body) = &mut conn.role {
+            let before = body.1.capacity();
+            if memory_full && body.1.len() + piece.len() > limits::SMALL_BODY_BYTES_MAX {
+                return self.break_off(id, Cap::Memory.refusal(&self.config.limits));
+            }
             body.1.extend_from_slice(piece);
+            self.bodies_bytes += (body.1.capacity() - before) as u64;
         } else if matches!(conn.role, Role::Push(_)) {
             self.push_bytes(id, piece);
         }
@@ -127,6 +133,7 @@ impl Engine {
         match std::mem::replace(&mut conn.role, Role::Answered) {
             Role::Body(body) => {
                 let (route, bytes) = *body;
+                self.bodies_bytes -= bytes.capacity() as u64;
                 match route {
                     Ok(route) => self.dispatch(id, route, &bytes),
                     Err(refusal) => self.refuse(id, &refusal),

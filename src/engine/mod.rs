@@ -165,6 +165,8 @@ pub struct Engine {
     store_watch: ready::StoreWatch,
     /// Bytes held by all runs.
     runs_bytes: u64,
+    /// Memory of request bodies that are not complete yet.
+    bodies_bytes: u64,
     /// Takes the lines of events that differ from the bytes that were sent.
     line: Vec<u8>,
     stopping: bool,
@@ -215,6 +217,7 @@ impl Engine {
             tallies: status::Tallies::default(),
             store_watch: ready::StoreWatch::default(),
             runs_bytes: 0,
+            bodies_bytes: 0,
             line: Vec::new(),
             stopping: false,
             config,
@@ -260,9 +263,9 @@ impl Engine {
         self.stopping && self.commits.is_empty() && self.conns_len == 0
     }
 
-    /// Bytes of memory held for runs.
+    /// Bytes of memory held for runs and for request bodies on their way.
     pub fn memory_bytes(&self) -> u64 {
-        self.runs_bytes
+        self.runs_bytes + self.bodies_bytes
     }
 
     fn conn(&self, id: ConnId) -> Option<&Conn> {

@@ -56,7 +56,7 @@ impl Engine {
         } else if self.store_watch.is_stuck(self.now) {
             let message = "the history does not answer; look at the disk, and at who else uses the database";
             Some(Refusal::new(503, "store_stuck", message))
-        } else if self.runs_bytes >= limits.memory_bytes_max {
+        } else if self.memory_full() {
             Some(Cap::Memory.refusal(limits))
         } else if self.connections_full() {
             Some(Cap::Connections.refusal(limits))

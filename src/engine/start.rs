@@ -71,7 +71,7 @@ impl Engine {
                 Refusal::new(503, "shutting_down", "the server is being shut down; try again later");
             return self.start_refused(starter.who, &refusal);
         }
-        if self.runs_bytes >= self.config.limits.memory_bytes_max {
+        if self.memory_full() {
             let refusal = Cap::Memory.refusal(&self.config.limits);
             return self.start_refused(starter.who, &refusal);
         }

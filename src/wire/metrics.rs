@@ -49,7 +49,7 @@ pub struct Figures {
     pub turns: Turns,
     /// Answers that the store owes.
     pub store_owed: u64,
-    /// Bytes of memory held for the events of all runs, and the bound beyond which new runs are refused.
+    /// Bytes of memory held for the events of all runs and for request bodies on their way, and the bound beyond which new runs are refused.
     pub memory_bytes: u64,
     /// See `memory_bytes`.
     pub memory_bytes_max: u64,

@@ -23,7 +23,7 @@ pub struct Status<'a> {
     pub turns: Turns,
     /// Commits whose outcome is awaited.
     pub commits: usize,
-    /// Bytes of memory held for the events of all runs, and the bound beyond which new runs are refused.
+    /// Bytes of memory held for the events of all runs and for request bodies on their way, and the bound beyond which new runs are refused.
     pub memory_bytes: u64,
     /// See `memory_bytes`.
     pub memory_bytes_max: u64,
