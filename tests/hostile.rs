@@ -191,3 +191,78 @@ fn a_swarm_of_slow_bodies_does_not_pass_the_memory_ceiling_and_hurts_no_running_
     });
     assert!(room_again, "the memory of bodies that broke off came back");
 }
+
+#[test]
+fn an_event_that_is_no_json_is_named_by_its_line_and_the_one_before_it_stays() {
+    let served = serve(&[]);
+    let deep =
+        [br#"{"type":"X","a":"#.as_slice(), &b"[".repeat(200_000), &b"]".repeat(200_000), b"}"].concat();
+    let rows: [(&str, &[u8]); 13] = [
+        ("invalid UTF-8", b"{\"type\":\"X\",\"a\":\"\xff\"}"),
+        ("an overlong UTF-8", b"{\"type\":\"X\",\"a\":\"\xc0\xaf\"}"),
+        ("a surrogate in UTF-8", b"{\"type\":\"X\",\"a\":\"\xed\xa0\xbd\"}"),
+        ("NUL in a string", b"{\"type\":\"X\",\"a\":\"\0\"}"),
+        ("NUL between members", b"{\"type\":\"X\",\0\"a\":1}"),
+        ("a raw newline in a string", b"{\"type\":\"X\",\"a\":\"\n\"}"),
+        ("a raw tab in a string", b"{\"type\":\"X\",\"a\":\"\t\"}"),
+        ("NaN", b"{\"type\":\"X\",\"a\":NaN}"),
+        ("a leading zero", b"{\"type\":\"X\",\"a\":01}"),
+        ("an unknown escape", b"{\"type\":\"X\",\"a\":\"\\x41\"}"),
+        ("nesting", &deep),
+        ("a type that is no text", b"{\"type\":7}"),
+        ("a comma too much", b"{\"type\":\"X\",}"),
+    ];
+    for (index, (name, row)) in rows.into_iter().enumerate() {
+        let run = served.start(&format!("c{index}"), "{}");
+        let body = [server::number(1).as_bytes(), b"\n", row, b"\n"].concat();
+        let (status, told) = push(&served, &run, &body);
+        assert_eq!((status, &told["error"]["code"]), (400, &json!("bad_event")), "{name}: {told}");
+        assert_eq!(
+            (&told["error"]["line"], &told["error"]["next"]),
+            (&json!(2), &json!(2)),
+            "{name}: {told}"
+        );
+    }
+}
+
+/// Appends these bytes to a run.
+fn push(served: &Served, run: &str, body: &[u8]) -> (u16, Value) {
+    let head = format!(
+        "POST /runs/{run}/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut conn = served.connect();
+    conn.send(&[head.as_bytes(), body].concat());
+    let head = conn.head();
+    (head.status, conn.json(&head))
+}
+
+#[test]
+fn a_broken_request_is_refused_the_same_wherever_it_is_cut() {
+    let served = serve(&[]);
+    let rows = [
+        (
+            "two lengths",
+            "POST /chat/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+            400,
+        ),
+        (
+            "an unknown coding",
+            "POST /chat/live HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xyz\r\n\r\n",
+            501,
+        ),
+        ("a bare LF", "GET /healthz HTTP/1.1\r\nHost: localhost\nX: 1\r\n\r\n", 400),
+        ("a folded line", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n 2\r\n\r\n", 400),
+        ("an odd target", "GET healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        ("a tunnel", "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 501),
+    ];
+    for (name, bytes, status) in rows {
+        for at in 1..bytes.len() {
+            let mut conn = served.connect();
+            let (first, second) = bytes.as_bytes().split_at(at);
+            conn.send(first);
+            conn.send(second);
+            assert_eq!(conn.head().status, status, "{name}, cut at {at}");
+        }
+    }
+}
