@@ -34,6 +34,9 @@ fn whole_run(criterion: &mut Criterion) {
         });
     }
     let body = deltas(10_000, 1024, Text::Ascii);
+    group.bench_function("append ASCII, the block pool empty", |bencher| {
+        bencher.iter_batched_ref(without_pool, |run| run.push(black_box(&body)), BatchSize::PerIteration);
+    });
     let mut copy = vec![0_u8; body.len()];
     group.bench_function("memcpy of the same bytes", |bencher| {
         bencher.iter(|| copy.copy_from_slice(black_box(&body)));
@@ -46,6 +49,13 @@ fn whole_run(criterion: &mut Criterion) {
         });
     });
     group.finish();
+}
+
+/// An engine in which other runs hold all blocks that were there at the start, so that each further one is fresh memory.
+fn without_pool() -> Pushed {
+    let mut run = Pushed::new();
+    run.hold_pool();
+    run
 }
 
 /// The least that a reader with serde_json has to look at.

@@ -17,6 +17,7 @@ fn snapshots(criterion: &mut Criterion) {
         ("10,000 x 1 KiB joined", deltas(10_000, 1024, Text::Ascii)),
         ("200,000 x 16 B joined", deltas(200_000, 16, Text::Ascii)),
         ("20,000 events unjoined", unjoined(20_000)),
+        ("256 MiB in events of 1 KiB joined", deltas(256 << 10, 1024, Text::Ascii)),
     ];
     for (name, body) in runs {
         let text = text(&body);

@@ -2,11 +2,12 @@
 
 // Memory of a run.
 
-/// Sizes of a run's text blocks, in bytes: a small run stays small, a large one has few pieces.
-pub const TEXT_BLOCK_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
+/// Sizes of the blocks of a run's text and of its log, in bytes; a frame larger than the last gets a block of its own.
+pub const BLOCK_BYTES: [usize; 7] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
-/// Sizes of a run's log blocks, in bytes; a frame larger than the last gets a block of its own.
-pub const LOG_BLOCK_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
+/// A new block may be this part of what the text or the log already holds: a small run stays small, a large one has
+/// few pieces.
+pub const BLOCK_SHARE: usize = 8;
 
 /// Free blocks of the largest size, of logs and texts, kept for later, at most: 64 MiB.
 pub const POOL_BLOCKS_MAX: usize = 1024;
@@ -28,7 +29,7 @@ pub const SNAPSHOTS_PER_RUN_MAX: usize = 4;
 
 /// A piece up to this size, in bytes, is glued to its neighbours when a snapshot is serialised: small pieces cost a
 /// system call's slot each.
-pub const SNAPSHOT_GLUE_BYTES: usize = 16 << 10;
+pub const SNAPSHOT_GLUE_BYTES: usize = 4 << 10;
 
 /// Resets by a snapshot without reaching live in between; at the third the observer is disconnected.
 pub const RESETS_MAX: u8 = 3;
@@ -222,7 +223,7 @@ pub const PAGE_ROWS: u32 = 100;
 
 const _: () = {
     assert!(SNAPSHOT_SHARED_EVENTS < WINDOW_EVENTS as u64 / 2);
-    assert!(TEXT_BLOCK_BYTES[0] < TEXT_BLOCK_BYTES[1] && LOG_BLOCK_BYTES[0] < LOG_BLOCK_BYTES[1]);
+    assert!(BLOCK_SHARE > 1 && SNAPSHOT_GLUE_BYTES < BLOCK_BYTES[BLOCK_BYTES.len() - 1]);
     assert!(KEEP_ALIVE_MS * 2 < STALL_MS);
     assert!(WAIT_MS_MAX < 30_000);
     assert!(POOL_BLOCKS_WARM <= POOL_BLOCKS_MAX);

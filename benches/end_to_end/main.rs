@@ -18,8 +18,10 @@
 mod args;
 mod ceiling;
 mod crowd;
+mod idle_cost;
 mod peers;
 mod process;
+mod reconnect;
 mod report;
 mod scenarios;
 mod stats;

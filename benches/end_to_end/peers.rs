@@ -62,7 +62,15 @@ impl Peer {
             }
             Peer::Rejoin => {
                 let mut command = pinned(core, &args.rejoin);
-                command.args(["serve", "--listen", "127.0.0.1:0", "--db", ":memory:"]);
+                command.args([
+                    "serve",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--db",
+                    ":memory:",
+                    "--retention-chats",
+                    "1000",
+                ]);
                 Server::printing(command, dir)
             }
             Peer::Node => {

@@ -1,6 +1,6 @@
 //! Servers as processes, and what the system says about them.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -105,4 +105,49 @@ impl Server {
         };
         Duration::from_nanos(self.processes().iter().map(of).sum())
     }
+}
+
+/// A connection on which one request follows the other.
+pub struct Connection {
+    stream: TcpStream,
+}
+
+impl Connection {
+    pub fn new(address: SocketAddr) -> Connection {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Connection { stream }
+    }
+
+    /// Sends a request and returns the answer's body; anything but success ends the program.
+    pub fn ask(&mut self, request: &[u8]) -> String {
+        self.stream.write_all(request).unwrap();
+        let (mut text, mut piece) = (String::new(), [0; 16 << 10]);
+        loop {
+            let count = self.stream.read(&mut piece).unwrap();
+            assert!(count > 0, "cut off: {text}");
+            text.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            assert!(head.starts_with("HTTP/1.1 2"), "{text}");
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return body.to_owned();
+            }
+        }
+    }
+}
+
+/// A request with a body.
+pub fn request(method_and_path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "{method_and_path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// What rejoin says about itself.
+pub fn status(server: &Server) -> serde_json::Value {
+    let answer = Connection::new(server.address).ask(b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    serde_json::from_str(&answer).unwrap()
 }

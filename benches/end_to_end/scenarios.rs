@@ -5,27 +5,28 @@ use std::time::{Duration, Instant};
 use crate::args::Args;
 use crate::crowd::{Crowd, Producer, event};
 use crate::peers::{Peer, live};
-use crate::process::Server;
+use crate::process::{Server, status};
 use crate::report::{Row, table};
 use crate::stats::{Rounds, quantile};
+use crate::{idle_cost, reconnect};
 
 /// Bytes of an event's JSON.
 const EVENT_BYTES: usize = 200;
 
 /// Observers of the one run.
-const OBSERVERS: usize = 1_000;
+pub const OBSERVERS: usize = 1_000;
 
 /// Events on the way when a server is saturated, and how many are written at once.
 const IN_FLIGHT: u64 = 256;
 const AT_ONCE: u64 = 64;
 
 /// Longest wait for a server to deliver.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server with a crowd and a producer, attached.
-struct Stage {
+pub struct Stage {
     peer: Peer,
-    server: Server,
+    pub server: Server,
     crowd: Crowd,
     producer: Producer,
     sent: u64,
@@ -33,7 +34,11 @@ struct Stage {
 
 impl Stage {
     fn new(peer: Peer, args: &Args, observers: usize) -> Stage {
-        let server = peer.start(args);
+        Stage::at(peer.start(args), peer, observers)
+    }
+
+    /// At a server that runs already.
+    pub fn at(server: Server, peer: Peer, observers: usize) -> Stage {
         let mut producer = Producer::new(server.address, &peer.produce("c"));
         let mut crowd = Crowd::new();
         producer.push(&peer, &event(0, EVENT_BYTES));
@@ -61,12 +66,11 @@ impl Stage {
 }
 
 /// Deliveries a second with one event on the way.
-fn token_rate(peer: Peer, args: &Args) -> f64 {
-    let mut stage = Stage::new(peer, args, OBSERVERS);
+pub fn token_rate(mut stage: Stage, args: &Args) -> f64 {
     let (begin, first) = (Instant::now(), stage.sent);
     while begin.elapsed() < args.time {
         stage.send(1);
-        assert!(stage.crowd.until(stage.sent, PATIENCE), "{} is stuck", peer.name());
+        assert!(stage.crowd.until(stage.sent, PATIENCE), "{} is stuck", stage.peer.name());
     }
     ((stage.sent - first) * OBSERVERS as u64) as f64 / begin.elapsed().as_secs_f64()
 }
@@ -200,8 +204,8 @@ fn push(peer: Peer, args: &Args) -> f64 {
 }
 
 /// Milliseconds from appending to delivery at the 99th percentile: 200 runs of 50 events a second with 5 observers each,
-/// while observers attach to a run of 1 MB 20 times a second.
-fn many_runs(args: &Args) -> (f64, f64) {
+/// while observers attach to a run of 1 MB 20 times a second. And how long the server's loop was away from its poll.
+fn many_runs(args: &Args) -> [f64; 3] {
     const RUNS: usize = 200;
     const EACH: usize = 5;
     let server = Peer::Rejoin.start(args);
@@ -252,66 +256,8 @@ fn many_runs(args: &Args) -> (f64, f64) {
             }
         }
     }
-    (quantile(&mut latencies, 0.5), quantile(&mut latencies, 0.99))
-}
-
-/// Bytes and milliseconds until an observer of rejoin is caught up: with a cursor `behind`, or fresh.
-fn reconnect(server: &Server, chat: &str, run: &str, head: u64, behind: Option<u64>) -> (f64, f64) {
-    let members =
-        behind.map_or(String::new(), |behind| format!(r#","run_id":"{run}","after_seq":{}"#, head - behind));
-    let mut crowd = Crowd::new();
-    let begin = Instant::now();
-    crowd.join(server.address, 1, &live(chat, &members));
-    let reached = behind == Some(0) || crowd.until(head, PATIENCE);
-    while crowd.bytes() == 0 {
-        crowd.pump(Duration::from_millis(5));
-    }
-    let took = begin.elapsed().as_secs_f64() * 1e3;
-    assert!(reached, "never caught up");
-    (crowd.bytes() as f64, took)
-}
-
-fn reconnects(args: &Args) {
-    println!("\n**What a reconnect costs** (events of 76 B of JSON; medians of 9)\n");
-    println!("| run | observer | bytes | ms |\n| --- | --- | --- | --- |");
-    for events in [1_000_u64, 20_000, 200_000] {
-        let server = Peer::Rejoin.start(args);
-        let mut producer = Producer::new(server.address, &Peer::Rejoin.produce("c"));
-        for number in 1..=events {
-            producer.push(&Peer::Rejoin, &event(number, 76));
-            while number % 64 == 0 && !producer.flush() {}
-        }
-        while !producer.flush() {}
-        let mut probe = Crowd::new();
-        probe.join(server.address, 1, &live("c", ""));
-        assert!(probe.until(events, PATIENCE));
-        let run = run_id(&server);
-        let cases = [Some(0), Some(10), Some(1_000), Some(4_096), Some(4_097), None];
-        for behind in cases.into_iter().filter(|behind| behind.is_none_or(|behind| behind <= events)) {
-            let all: Vec<(f64, f64)> =
-                (0..9).map(|_| reconnect(&server, "c", &run, events, behind)).collect();
-            let bytes = Rounds(all.iter().map(|(bytes, _)| *bytes).collect()).median();
-            let took = Rounds(all.iter().map(|(_, took)| *took).collect()).median();
-            let who = match behind {
-                Some(4_097) => "cursor 4,097 behind: expired".to_owned(),
-                Some(behind) => format!("cursor {behind} behind"),
-                None => "fresh".to_owned(),
-            };
-            println!("| {events} events | {who} | {bytes:.0} | {took:.2} |");
-        }
-    }
-}
-
-/// The id of the only run, from the server's status.
-fn run_id(server: &Server) -> String {
-    use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(server.address).unwrap();
-    stream.write_all(b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let (_, body) = text.split_once("\r\n\r\n").unwrap();
-    let status: serde_json::Value = serde_json::from_str(body).unwrap();
-    status["runs"][0]["run_id"].as_str().unwrap().to_owned()
+    let lag = status(&server)["loop_lag_us"]["p99"].as_f64().expect("the loop's lag");
+    [quantile(&mut latencies, 0.5), quantile(&mut latencies, 0.99), lag]
 }
 
 /// What a scenario is called, and what its figures are.
@@ -358,7 +304,7 @@ pub fn run(args: &Args) {
     println!("An event of {EVENT_BYTES} B of JSON is a frame of {frame} B.");
     let scenario = |name, units| Scenario { name, units };
     let one = scenario("1,000 observers, one event in flight", &["deliveries/s"]);
-    compare(args, &one, &all, |peer, args| [token_rate(peer, args)]);
+    compare(args, &one, &all, |peer, args| [token_rate(Stage::new(peer, args, OBSERVERS), args)]);
     let many = scenario("1,000 observers, saturated", &["deliveries/s"]);
     let both = [joined, plain, Peer::Rejoin, Peer::Redis, Peer::Nchan, Peer::Node];
     compare(args, &many, &both, |peer, args| [saturated(peer, args)]);
@@ -377,15 +323,20 @@ pub fn run(args: &Args) {
     let pushed = scenario("100 producers push events of 76 B", &["events/s"]);
     compare(args, &pushed, &[joined, Peer::Rejoin], |peer, args| [push(peer, args)]);
     if "200 runs".contains(&args.only) {
-        let rounds: Vec<(f64, f64)> = (0..args.rounds).map(|_| many_runs(args)).collect();
-        let median = Rounds(rounds.iter().map(|(median, _)| *median).collect()).median();
-        let p99 = Rounds(rounds.iter().map(|(_, p99)| *p99).collect()).median();
+        let rounds: Vec<[f64; 3]> = (0..args.rounds).map(|_| many_runs(args)).collect();
+        let figure = |at: usize| Rounds(rounds.iter().map(|figures| figures[at]).collect()).median();
         println!(
-            "\n**200 runs of 50 events/s with 5 observers each, 20 attaches/s of 1 MB**: append to delivery p50 {median:.2} ms, p99 {p99:.2} ms"
+            "\n**200 runs of 50 events/s with 5 observers each, 20 attaches/s of 1 MB**: append to delivery p50 {:.2} ms, p99 {:.2} ms; between two polls p99 {:.0} µs",
+            figure(0),
+            figure(1),
+            figure(2)
         );
     }
+    if "beside idle".contains(&args.only) {
+        idle_cost::compare(args);
+    }
     if "reconnect".contains(&args.only) {
-        reconnects(args);
+        reconnect::all(args);
     }
 }
 

@@ -5,7 +5,7 @@
 use std::io::IoSlice;
 
 use rejoin::engine::{Config, Engine, Input, Output};
-use rejoin::limits::{READ_BYTES_PER_TURN, SLICES_PER_WRITE};
+use rejoin::limits::{BLOCK_BYTES, POOL_BLOCKS_WARM, READ_BYTES_PER_TURN, SLICES_PER_WRITE};
 use rejoin::proto::accumulator::Accumulator;
 use rejoin::proto::event::Kind;
 use rejoin::proto::id::{ConnId, Now};
@@ -40,6 +40,21 @@ impl Pushed {
         for read in bytes.chunks(READ_BYTES_PER_TURN) {
             self.engine.handle(NOW, Input::Received(PRODUCER, read));
         }
+    }
+
+    /// Another run takes all blocks that the pool holds.
+    pub(crate) fn hold_pool(&mut self) {
+        let bytes = POOL_BLOCKS_WARM * BLOCK_BYTES[BLOCK_BYTES.len() - 1];
+        self.observers += 1;
+        let id = ConnId { slot: self.observers, generation: 0 };
+        self.engine.handle(NOW, Input::Opened(id));
+        let head = "POST /chats/other/runs?stream=1 HTTP/1.1\r\nHost: localhost\r\n\
+                    Content-Type: application/x-ndjson\r\nContent-Length: 1000000000000\r\n\r\n";
+        self.engine.handle(NOW, Input::Received(id, head.as_bytes()));
+        for read in deltas(bytes / 1024, 1024, Text::Ascii).chunks(READ_BYTES_PER_TURN) {
+            self.engine.handle(NOW, Input::Received(id, read));
+        }
+        self.settle();
     }
 
     /// One more observer follows the run over HTTP/1.1.

@@ -69,6 +69,7 @@ impl Engine {
         let run = self.registry.run_mut(key);
         let before = run.memory_bytes();
         run.text.seal(&mut self.pool);
+        run.log.seal(&mut self.pool);
         let turn = Turn {
             run: run.id,
             chat: run.chat.clone(),

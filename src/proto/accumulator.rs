@@ -8,9 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::limits::TEXT_BLOCK_BYTES;
 use crate::proto::event::{Attribute, Chunk, ChunkKind, Delta, DeltaKind, Mark};
-use crate::proto::pool::BlockPool;
+use crate::proto::pool::{BlockPool, next_size};
 use crate::rope::Rope;
 
 /// The bytes between and around joined texts; `wire` knows their meaning.
@@ -428,10 +427,10 @@ impl Text {
         }
     }
 
-    /// Seals the full block and begins the next, larger one: small runs stay small, large ones have few pieces.
+    /// Seals the full block and begins the next.
     fn grow(&mut self, pool: &mut BlockPool) {
-        let size = TEXT_BLOCK_BYTES.iter().copied().find(|size| *size > self.block.capacity());
-        let size = size.unwrap_or(TEXT_BLOCK_BYTES[TEXT_BLOCK_BYTES.len() - 1]);
+        let held = usize::try_from(self.sealed.len()).expect("a text is in memory") + self.block.len();
+        let size = next_size(held, 1);
         let full = std::mem::replace(&mut self.block, pool.take(size));
         self.sealed.push(Arc::new(full));
     }

@@ -8,9 +8,8 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use crate::limits::LOG_BLOCK_BYTES;
 use crate::proto::id::Seq;
-use crate::proto::pool::BlockPool;
+use crate::proto::pool::{BlockPool, LARGEST, next_size};
 
 /// Frames of a run or of the event bus, ready to send.
 #[derive(Debug)]
@@ -125,7 +124,7 @@ impl Log {
         write: impl FnOnce(&mut Vec<u8>),
     ) {
         let offset = self.end;
-        if frame_bytes > LOG_BLOCK_BYTES[LOG_BLOCK_BYTES.len() - 1] {
+        if frame_bytes > LARGEST {
             let mut own = Vec::with_capacity(frame_bytes);
             write(&mut own);
             debug_assert_eq!(own.len(), frame_bytes);
@@ -140,8 +139,14 @@ impl Log {
         self.end = offset + frame_bytes as u64;
         let block = self.first_block + u32::try_from(self.blocks.len()).expect("blocks fit a u32") - 1;
         let event_offset = u32::try_from(event_offset).expect("an envelope is short");
+        // The oldest goes first: the index never grows beyond the window.
+        let full = self.frames.len() == self.window;
+        if full {
+            self.frames.pop_front();
+            self.first = self.first.next();
+        }
         self.frames.push_back(FrameAt { offset, block, event_offset });
-        if self.frames.len() > self.window {
+        if full {
             self.trim(pool);
         }
     }
@@ -213,6 +218,23 @@ impl Log {
         (self.blocks_bytes + self.frames.capacity() * size_of::<FrameAt>()) as u64
     }
 
+    /// No frame will follow: what is small is put into one block of just that size.
+    pub fn seal(&mut self, pool: &mut BlockPool) {
+        let bytes: usize = self.blocks.iter().map(|block| block.bytes().len()).sum();
+        self.frames.shrink_to_fit();
+        if bytes > LARGEST {
+            return;
+        }
+        let mut joined = Vec::with_capacity(bytes);
+        self.blocks.iter().for_each(|block| joined.extend_from_slice(block.bytes()));
+        let base = self.end - bytes as u64;
+        while self.free_oldest(pool) {}
+        self.frames.iter_mut().for_each(|frame| frame.block = self.first_block);
+        self.blocks = VecDeque::with_capacity(1);
+        self.blocks.push_back(Block { base, bytes: Bytes::Many(joined) });
+        self.blocks_bytes = bytes;
+    }
+
     /// Gives all blocks back.
     pub fn release(&mut self, pool: &mut BlockPool) {
         while self.free_oldest(pool) {}
@@ -236,18 +258,12 @@ impl Log {
     }
 
     fn block_with_room(&mut self, pool: &mut BlockPool, frame_bytes: usize) -> &mut Vec<u8> {
-        let (fits, size_before) = match self.blocks.back() {
-            Some(Block { bytes: Bytes::Many(bytes), .. }) => {
-                (bytes.capacity() - bytes.len() >= frame_bytes, bytes.capacity())
-            }
-            Some(Block { bytes: Bytes::One(_), .. }) => (false, LOG_BLOCK_BYTES[LOG_BLOCK_BYTES.len() - 1]),
-            None => (false, 0),
+        let fits = match self.blocks.back() {
+            Some(Block { bytes: Bytes::Many(bytes), .. }) => bytes.capacity() - bytes.len() >= frame_bytes,
+            Some(Block { bytes: Bytes::One(_), .. }) | None => false,
         };
         if !fits {
-            let larger =
-                LOG_BLOCK_BYTES.iter().copied().find(|size| *size > size_before && *size >= frame_bytes);
-            let size = larger.unwrap_or(LOG_BLOCK_BYTES[LOG_BLOCK_BYTES.len() - 1]);
-            let bytes = pool.take(size);
+            let bytes = pool.take(next_size(self.blocks_bytes, frame_bytes));
             self.blocks_bytes += bytes.capacity();
             self.blocks.push_back(Block { base: self.end, bytes: Bytes::Many(bytes) });
         }
@@ -259,9 +275,8 @@ impl Log {
         }
     }
 
+    /// Frees the blocks that no frame is in any more.
     fn trim(&mut self, pool: &mut BlockPool) {
-        self.frames.pop_front();
-        self.first = self.first.next();
         let oldest = self.frames.front().map_or(self.first_block, |frame| frame.block);
         while self.first_block < oldest {
             self.free_oldest(pool);
@@ -334,6 +349,30 @@ mod tests {
             };
             let later = gather(&log, seq, usize::MAX / 2);
             assert_eq!([&all[..sent], &rest, &later].concat(), all, "after {sent} bytes");
+        }
+    }
+
+    #[test]
+    fn a_sealed_log_gives_the_same_frames_from_less_memory() {
+        for (window, lengths) in [
+            (100, vec![10, 2_000, 5, 900, 30, 16_000, 16_000, 7]),
+            (3, vec![100; 1_000]),
+            (4_096, vec![700; 10_000]),
+            (100, vec![10, 70_000, 5]),
+            (100, vec![]),
+        ] {
+            let mut log = filled(window, &lengths);
+            let (before, held) = (filled(window, &lengths), log.memory_bytes());
+            log.seal(&mut BlockPool::default());
+            assert_eq!((log.first(), log.head()), (before.first(), before.head()));
+            for seq in before.first().0..=before.head().0 {
+                assert_eq!(log.frame(Seq(seq)).unwrap().bytes, before.frame(Seq(seq)).unwrap().bytes);
+                let after = Seq(seq - 1);
+                assert_eq!(gather(&log, after, 5_000), gather(&before, after, 5_000), "behind {after:?}");
+            }
+            assert!(log.memory_bytes() <= held);
+            log.release(&mut BlockPool::default());
+            assert_eq!(log.memory_bytes(), 0);
         }
     }
 
