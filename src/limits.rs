@@ -91,6 +91,9 @@ pub const STALL_BYTES_MIN: u64 = 64 << 10;
 /// A request's head and a short body have to be complete this long after their first byte, in milliseconds.
 pub const REQUEST_MS: u64 = 30_000;
 
+/// Browsers may remember for this long, in seconds, what a page of another origin may send; Chromium remembers no longer.
+pub const PREFLIGHT_AGE_S: u64 = 7_200;
+
 /// A connection without request is closed after this long, in milliseconds.
 pub const IDLE_MS: u64 = 75_000;
 

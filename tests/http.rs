@@ -1,5 +1,5 @@
 //! HTTP as raw bytes, against the real binary: what a server must refuse, what it must take, and that one client's
-//! fault leaves the others alone. Access control is not tested here: there is none yet beyond the Host header.
+//! fault leaves the others alone. Who may use the server at all is tested in `access/`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 #[path = "support/server.rs"]

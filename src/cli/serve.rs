@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use rejoin::engine::Config;
+use rejoin::http::origin::Origin;
 use rejoin::limits::{self, Limits};
 use rejoin::store::DbPath;
 use rejoin::turns::Agent;
@@ -32,6 +33,10 @@ pub(crate) struct ServeArgs {
     /// Host name that clients may use beside localhost (can be given more than once)
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
+
+    /// Origin whose pages may use this server beside its own, as in https://chat.example.org (can be given more than once)
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = Origin::parse)]
+    origins: Vec<Origin>,
 
     /// Threads that serialise snapshots
     #[arg(long, default_value_t = default_workers(), value_name = "N")]
@@ -129,7 +134,7 @@ impl ServeArgs {
             db,
             db_busy_ms: ServerConfig::default().db_busy_ms,
             workers: self.workers,
-            engine: Config { limits, hosts: self.hosts.clone(), agents },
+            engine: Config { limits, hosts: self.hosts.clone(), origins: self.origins.clone(), agents },
         }
     }
 }

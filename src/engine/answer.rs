@@ -4,6 +4,7 @@ use crate::engine::conn::Role;
 use crate::engine::routes::Refusal;
 use crate::engine::{Close, Engine};
 use crate::http::head::Version;
+use crate::http::origin::RESPONSE_HEADERS;
 use crate::http::response::{Framing, LAST_CHUNK, ResponseHead};
 use crate::page::{self, File};
 use crate::proto::id::ConnId;
@@ -15,12 +16,12 @@ const JSON: Option<&str> = Some("application/json");
 impl Engine {
     /// Answers with a JSON body.
     pub(super) fn answer(&mut self, id: ConnId, status: u16, body: &[u8]) {
-        self.answer_with(id, status, body, &[]);
+        self.answer_fields(id, status, body, &[]);
     }
 
     /// Answers without a body: 204.
     pub(super) fn answer_nothing(&mut self, id: ConnId) {
-        self.answer_with(id, 204, b"", &[]);
+        self.answer_fields(id, 204, b"", &[]);
     }
 
     /// Answers with a file of the pages; with 304 if the client has it.
@@ -42,10 +43,6 @@ impl Engine {
         self.answer_typed(id, 200, Some(metrics::CONTENT_TYPE), body, &[]);
     }
 
-    pub(super) fn answer_methods(&mut self, id: ConnId, methods: &'static str) {
-        self.answer_with(id, 204, b"", &[("Allow", methods)]);
-    }
-
     pub(super) fn refuse(&mut self, id: ConnId, refusal: &Refusal) {
         *self.tallies.refused.entry(refusal.code).or_default() += 1;
         let body = reply::error(refusal.code, &refusal.message);
@@ -53,7 +50,7 @@ impl Engine {
         let later = (refusal.status == 503).then(|| self.retry_after_s().to_string());
         let extra = [("Allow", refusal.allow), ("Retry-After", later.as_deref())];
         let extra: Vec<_> = extra.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
-        self.answer_with(id, refusal.status, &body, &extra);
+        self.answer_fields(id, refusal.status, &body, &extra);
     }
 
     /// Refuses a request of which not everything was read: nothing behind it can be read as a request.
@@ -72,7 +69,7 @@ impl Engine {
         self.answer(id, status, body);
     }
 
-    fn answer_with(&mut self, id: ConnId, status: u16, body: &[u8], extra: &[(&str, &str)]) {
+    pub(super) fn answer_fields(&mut self, id: ConnId, status: u16, body: &[u8], extra: &[(&str, &str)]) {
         self.answer_typed(id, status, if status == 204 { None } else { JSON }, body, extra);
     }
 
@@ -85,22 +82,11 @@ impl Engine {
         body: &[u8],
         extra: &[(&str, &str)],
     ) {
-        let wall_ms = self.now.wall_ms;
-        let Some(conn) = self.conn_mut(id) else { return };
         let framing = if content_type.is_none() { Framing::None } else { Framing::Length(body.len() as u64) };
-        let head = ResponseHead {
-            status,
-            version: conn.version,
-            content_type,
-            framing,
-            wall_ms,
-            keep_alive: conn.keep_alive,
-            extra,
-        };
-        let out = conn.out.tail();
-        head.write(out);
+        self.write_head(id, status, content_type, framing, extra);
+        let Some(conn) = self.conn_mut(id) else { return };
         if !conn.head_only {
-            out.extend_from_slice(body);
+            conn.out.tail().extend_from_slice(body);
         }
         conn.role = if conn.keep_alive { Role::Answered } else { Role::Closing(Close::Linger) };
         self.mark(id);
@@ -108,23 +94,45 @@ impl Engine {
 
     /// Begins a stream; returns the form of its frames.
     pub(super) fn begin_stream_answer(&mut self, id: ConnId, flavour: Flavour) -> Form {
-        let wall_ms = self.now.wall_ms;
         let Some(conn) = self.conn_mut(id) else { return Form { flavour, chunked: false } };
         let chunked = conn.version == Version::Http11;
         conn.chunked = chunked;
         conn.keep_alive &= chunked;
-        let head = ResponseHead {
-            status: 200,
-            version: conn.version,
-            content_type: Some(CONTENT_TYPE),
-            framing: if chunked { Framing::Chunked } else { Framing::UntilClose },
-            wall_ms,
-            keep_alive: conn.keep_alive,
-            extra: &STREAM_HEADERS,
-        };
-        head.write(conn.out.tail());
+        let framing = if chunked { Framing::Chunked } else { Framing::UntilClose };
+        self.write_head(id, 200, Some(CONTENT_TYPE), framing, &STREAM_HEADERS);
         self.mark(id);
         Form { flavour, chunked }
+    }
+
+    /// Writes the head of an answer. Each says that it depends on the page that asked, and pages of other origins that
+    /// may use this server are told that they may read it.
+    fn write_head(
+        &mut self,
+        id: ConnId,
+        status: u16,
+        content_type: Option<&str>,
+        framing: Framing,
+        extra: &[(&str, &str)],
+    ) {
+        let wall_ms = self.now.wall_ms;
+        let Some(conn) = self.conn_mut(id) else { return };
+        let origin = conn.origin.clone();
+        let mut fields = extra.to_vec();
+        if let Some(origin) = &origin {
+            fields.push(("Access-Control-Allow-Origin", origin.as_str()));
+            fields.push(("Access-Control-Expose-Headers", RESPONSE_HEADERS));
+        }
+        fields.push(("Vary", "Origin"));
+        let head = ResponseHead {
+            status,
+            version: conn.version,
+            content_type,
+            framing,
+            wall_ms,
+            keep_alive: conn.keep_alive,
+            extra: &fields,
+        };
+        head.write(conn.out.tail());
     }
 
     /// Ends a stream properly.

@@ -9,6 +9,7 @@ use crate::engine::routes::{Refusal, Route};
 use crate::engine::timers::Timer;
 use crate::engine::{Close, Engine, Output, bus};
 use crate::http::head::Version;
+use crate::http::origin::Origin;
 use crate::http::request::Requests;
 use crate::limits;
 use crate::proto::id::{ChatId, ConnId, RunId, Ticket};
@@ -26,6 +27,8 @@ pub(super) struct Conn {
     pub(super) role: Role,
     /// Of the request being answered.
     pub(super) version: Version,
+    /// Whose page made it, if that is one of another origin that may.
+    pub(super) origin: Option<Origin>,
     /// Whether another request may follow the one being answered.
     pub(super) keep_alive: bool,
     /// Whether the answer goes without its body.
@@ -97,6 +100,7 @@ impl Conn {
             out: Outbound::default(),
             role: Role::Reading,
             version: Version::Http11,
+            origin: None,
             keep_alive: true,
             head_only: false,
             chunked: false,
@@ -215,6 +219,7 @@ impl Engine {
             Role::Answered if !conn.keep_alive => self.close(id, Close::Linger),
             Role::Answered => {
                 conn.role = Role::Reading;
+                conn.origin = None;
                 conn.used_ms = now_ms;
                 self.take_pending(id);
             }

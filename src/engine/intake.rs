@@ -2,6 +2,7 @@
 
 use crate::engine::caps::Cap;
 use crate::engine::conn::{Role, Wait};
+use crate::engine::cross::{self, Caller};
 use crate::engine::routes::{self, Refusal, Route};
 use crate::engine::{Close, Engine, Output};
 use crate::http::head::{BodyFraming, Head, Method};
@@ -62,7 +63,8 @@ impl Engine {
     }
 
     fn head(&mut self, id: ConnId, head: &Head) {
-        let route = routes::route(head, &self.config.hosts);
+        let caller = cross::caller(head, &self.config.origins);
+        let route = routes::route(head, &self.config.hosts, &caller);
         let route = match route {
             Ok(route) if route.is_about_the_server() => Ok(route),
             Ok(_) if self.stopping => {
@@ -73,6 +75,7 @@ impl Engine {
         };
         let Some(conn) = self.conn_mut(id) else { return };
         conn.version = head.version;
+        conn.origin = if let Caller::Allowed(origin) = caller { Some(origin) } else { None };
         conn.keep_alive = head.keep_alive && !conn.surplus;
         conn.head_only = head.method == Method::Head;
         conn.chunked = false;
@@ -214,8 +217,8 @@ impl Engine {
                 self.answer_file(id, file, known);
                 Ok(())
             }
-            Route::Methods(methods) => {
-                self.answer_methods(id, methods);
+            Route::Methods { methods, preflight } => {
+                self.answer_methods(id, methods, preflight);
                 Ok(())
             }
             Route::Append { .. } | Route::Stream { .. } => unreachable!("these begin with their head"),

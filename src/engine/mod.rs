@@ -10,6 +10,7 @@ mod answer;
 mod bus;
 mod caps;
 mod conn;
+mod cross;
 mod fanout;
 mod finalize;
 mod history;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::http::origin::Origin;
 use crate::limits::{self, Limits};
 use crate::proto::history::{Answer, Job};
 use crate::proto::id::{ChatId, ConnId, LocalId, Now, RunId, Seq, Ticket};
@@ -110,6 +112,8 @@ pub struct Config {
     pub limits: Limits,
     /// Host names that clients may use beside loopback's.
     pub hosts: Vec<String>,
+    /// Origins whose pages may use this server, beside its own.
+    pub origins: Vec<Origin>,
     /// Agents that turns can be held with; the first one unless a request names another.
     pub agents: Vec<Arc<Agent>>,
 }

@@ -1,5 +1,6 @@
 //! Routes: which request is which, before its body is here.
 
+use crate::engine::cross::{self, Caller};
 use crate::engine::turns::TurnRoute;
 use crate::http::head::{BodyFraming, Head, Method};
 use crate::http::multipart;
@@ -52,7 +53,7 @@ pub(super) enum Route {
     /// A file of the pages, unless the client has it.
     Page(&'static File, bool),
     /// `OPTIONS`: which methods the resource has.
-    Methods(&'static str),
+    Methods { methods: &'static str, preflight: bool },
 }
 
 impl Route {
@@ -131,13 +132,16 @@ impl Resource<'_> {
 }
 
 /// Finds the route of a request.
-pub(super) fn route(head: &Head, hosts: &[String]) -> Result<Route, Refusal> {
+pub(super) fn route(head: &Head, hosts: &[String], caller: &Caller) -> Result<Route, Refusal> {
     check_host(head, hosts)?;
+    if *caller == Caller::Foreign {
+        return Err(cross::refusal(head));
+    }
     let resource = resource(head)
         .ok_or_else(|| Refusal::new(404, "not_found", format!("there is nothing at {}", head.path_raw)))?;
     let methods = resource.methods();
     match (head.method, resource) {
-        (Method::Options, _) => Ok(Route::Methods(methods)),
+        (Method::Options, _) => Ok(Route::Methods { methods, preflight: cross::is_preflight(head) }),
         (Method::Get | Method::Head, Resource::Health) => Ok(Route::Health),
         (Method::Get | Method::Head, Resource::Ready) => Ok(Route::Ready),
         (Method::Get | Method::Head, Resource::Status) => Ok(Route::Status),
@@ -260,18 +264,12 @@ fn needs_json(head: &Head) -> Result<(), Refusal> {
     Err(Refusal::new(415, "unsupported_media_type", "send the body with Content-Type: application/json"))
 }
 
-/// A turn's body is JSON or, where files go with it, a form; the form's boundary. A page elsewhere can send forms without
-/// being asked, so a form has to come from the page's own server.
+/// A turn's body is JSON or, where files go with it, a form; the form's boundary.
 fn form_boundary(head: &Head, route: TurnRoute) -> Result<Option<String>, Refusal> {
     if route == TurnRoute::Agui || !media_type(head).eq_ignore_ascii_case("multipart/form-data") {
         return needs_json(head).map(|()| None);
     }
     plain_coding(head)?;
-    let origin = head.origin.as_deref().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-    if head.origin.is_some() && origin != head.host.as_deref() {
-        let message = "a form from a page of another server is not taken; send JSON";
-        return Err(Refusal::new(403, "cross_origin", message));
-    }
     let boundary = head.content_type.as_deref().and_then(multipart::boundary);
     let message = "the Content-Type of a form needs its boundary";
     boundary.map(Some).ok_or_else(|| Refusal::new(400, "bad_request", message))

@@ -10,6 +10,7 @@ mod chunked;
 mod date;
 pub mod head;
 pub mod multipart;
+pub mod origin;
 pub mod request;
 pub mod response;
 mod scan;

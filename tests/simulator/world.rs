@@ -106,7 +106,7 @@ impl World {
             silence_ms: 1,
         });
         let engine = Engine::new(
-            Config { limits, hosts: Vec::new(), agents: vec![agent] },
+            Config { limits, agents: vec![agent], ..Config::default() },
             [u8::try_from(seed % 251).unwrap(); 32],
         );
         let checker = Checker::new(&swarm);

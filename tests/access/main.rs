@@ -1,0 +1,7 @@
+//! Who may use the server: pages of other origins, and holders of tokens. Rows of raw bytes against the real binary; what
+//! time has a part in is tested on a clock that the test sets.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+mod origins;
+#[path = "../support/server.rs"]
+mod server;
