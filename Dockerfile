@@ -1,9 +1,11 @@
 # Builds rejoin from this source and puts nothing but the program into the image:
 #
 #   docker build -t rejoin .
-#   docker run -p 127.0.0.1:8787:8787 -v rejoin:/var/lib/rejoin --ulimit nofile=32768 --stop-timeout 30 rejoin
+#   docker run -p 127.0.0.1:8787:8787 -v rejoin:/var/lib/rejoin -v ./tokens:/etc/rejoin/tokens:ro \
+#       --ulimit nofile=32768 --stop-timeout 30 rejoin
 #
-# The program listens on all addresses of the container, so publish the port where only your proxy reaches it.
+# The program listens on all addresses of the container, so it asks for tokens: docs/operating.md says what is in their
+# file. Publish the port where only your proxy reaches it.
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
@@ -28,4 +30,4 @@ EXPOSE 8787
 # SIGTERM closes and saves what is under way.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["rejoin"]
-CMD ["serve", "--listen", "0.0.0.0:8787", "--db", "/var/lib/rejoin/rejoin.db", "--log-format", "json"]
+CMD ["serve", "--listen", "0.0.0.0:8787", "--token-file", "/etc/rejoin/tokens", "--db", "/var/lib/rejoin/rejoin.db", "--log-format", "json"]

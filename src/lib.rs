@@ -7,6 +7,7 @@
 //! The crate has a pure half ([`proto`], [`wire`], [`http`], [`engine`]) that takes every decision and knows no
 //! socket, clock, thread or file, and a shell that turns the outside world into its inputs.
 
+pub mod access;
 pub mod client;
 pub mod conformance;
 pub mod engine;

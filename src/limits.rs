@@ -94,6 +94,15 @@ pub const REQUEST_MS: u64 = 30_000;
 /// Browsers may remember for this long, in seconds, what a page of another origin may send; Chromium remembers no longer.
 pub const PREFLIGHT_AGE_S: u64 = 7_200;
 
+/// A token, in bytes: what else a head holds has room beside it.
+pub const TOKEN_BYTES_MAX: usize = 8 << 10;
+
+/// A token may be valid only from this much later on, in milliseconds: the clock of whoever made it may be ahead.
+pub const TOKEN_SKEW_MS: u64 = 60_000;
+
+/// A token in a query is valid for this long at most, in milliseconds: addresses get into logs.
+pub const QUERY_TOKEN_MS_MAX: u64 = 3_600_000;
+
 /// A connection without request is closed after this long, in milliseconds.
 pub const IDLE_MS: u64 = 75_000;
 
@@ -148,6 +157,9 @@ pub const SURPLUS_MS: u64 = 2_000;
 
 /// Observers of one chat, by default: one chat can't take all connections.
 pub const OBSERVERS_PER_CHAT_MAX: usize = 10_000;
+
+/// Streams and waiting requests with the same JWT, by default: one person's pages can't take all connections.
+pub const OBSERVERS_PER_TOKEN_MAX: usize = 100;
 
 /// Requests that wait for a run, by default: pages without a run can't take all connections.
 pub const WAITING_MAX: usize = 10_000;
@@ -257,6 +269,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Observers of one chat.
     pub observers_per_chat_max: usize,
+    /// Streams and waiting requests with the same JWT.
+    pub observers_per_token_max: usize,
     /// Requests that wait for a run.
     pub waiting_max: usize,
     /// How long the store's outcome is awaited, in milliseconds.
@@ -276,6 +290,7 @@ impl Default for Limits {
             memory_bytes_max: MEMORY_BYTES_MAX,
             connections_max: CONNECTIONS_MAX,
             observers_per_chat_max: OBSERVERS_PER_CHAT_MAX,
+            observers_per_token_max: OBSERVERS_PER_TOKEN_MAX,
             waiting_max: WAITING_MAX,
             commit_ms: COMMIT_MS,
             turns_max: TURNS_MAX,

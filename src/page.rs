@@ -44,7 +44,7 @@ fn parts() -> impl IntoIterator<Item = (&'static str, &'static [u8])> {
         "page/src/" => "page/src/" {
             "chat.js" "chat-list.js" "chat-view.js" "composer.js" "connection-view.js" "conversation.js" "dom.js" "exchange-view.js"
             "form-view.js" "format.js" "history-model.js" "inspect.js" "inspect-chart.js" "inspect-model.js" "markdown.js"
-            "part-view.js" "question-view.js" "texts.js"
+            "part-view.js" "question-view.js" "texts.js" "token.js"
         }
         "page/style/" => "page/style/" { "base.css" "chat.css" "inspect.css" }
         "page/vendor/" => "page/vendor/" { "marked.esm.js" "purify.es.mjs" }

@@ -17,6 +17,7 @@ install_system_packages() {
     command -v python3 >/dev/null || missing+=(python3)
     command -v systemd-analyze >/dev/null || missing+=(systemd)
     command -v valgrind >/dev/null || missing+=(valgrind)
+    command -v openssl >/dev/null || missing+=(openssl)
     command -v chromium >/dev/null || missing+=(chromium fonts-noto-core fonts-noto-color-emoji)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
     [ ${#missing[@]} -gt 0 ] || return 0

@@ -36,8 +36,8 @@ pub(crate) struct ConformanceArgs {
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = field)]
     fields: Vec<(String, String)>,
 
-    /// Send this as Authorization: Bearer
-    #[arg(long, value_name = "TOKEN", value_parser = visible)]
+    /// Token, if the server asks for one: it has to be one for administration
+    #[arg(long, env = "REJOIN_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = super::remote::token)]
     token: Option<String>,
 
     /// Events in the server's replay window

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use rejoin::ServerConfig;
+use rejoin::access::Access;
 
 use super::serve::ServeArgs;
 
@@ -93,12 +94,31 @@ pub(crate) fn doctor(args: &DoctorArgs) -> ExitCode {
 fn examine(args: &ServeArgs) -> Vec<Finding> {
     let (config, found) = configuration(args);
     let mut findings = vec![found];
+    findings.push(access(args));
     findings.extend(database::check(&config.db));
     findings.push(machine::files(&config.engine.limits));
     findings.push(machine::memory(&config.engine.limits));
     findings.push(machine::port(config.listen));
     findings.extend(config.engine.agents.iter().map(|agent| agents::check(agent)));
     findings
+}
+
+/// Who could use a server with these options.
+fn access(args: &ServeArgs) -> Finding {
+    match args.access.access(args.listen) {
+        Err(fault) => Finding::fail("access", fault.to_string()),
+        Ok(access) if !access.is_open() => match args.access.token_file.as_deref().and_then(machine::readers)
+        {
+            Some(readers) => Finding::warn("access", readers),
+            None => Finding::ok("access", "by token"),
+        },
+        Ok(_) if args.access.insecure => {
+            Finding::warn("access", "everybody who reaches the server may do everything (--insecure)")
+        }
+        Ok(_) => {
+            Finding::ok("access", "everybody on this machine, and whomever a proxy lets in; see --token-file")
+        }
+    }
 }
 
 /// Without its agents a faulty configuration can still be looked at.
@@ -110,8 +130,10 @@ fn configuration(args: &ServeArgs) -> (ServerConfig, Finding) {
                 [] => "valid; no agent is named, so only producers can write runs".to_owned(),
                 names => format!("valid; agents: {}", names.join(", ")),
             };
-            (args.config(agents), Finding::ok("config", message))
+            (args.config(agents, Access::default()), Finding::ok("config", message))
         }
-        Err(fault) => (args.config(Vec::new()), Finding::fail("config", fault.to_string())),
+        Err(fault) => {
+            (args.config(Vec::new(), Access::default()), Finding::fail("config", fault.to_string()))
+        }
     }
 }

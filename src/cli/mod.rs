@@ -1,5 +1,6 @@
 //! The command line: one module for each subcommand.
 
+mod access;
 mod agents;
 mod bench;
 mod conformance;
@@ -10,7 +11,9 @@ mod logs;
 mod manual;
 mod observe;
 mod push;
+mod remote;
 mod serve;
+mod token;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -50,6 +53,8 @@ enum Command {
     Observe(observe::ObserveArgs),
     /// Write the events on standard input to a chat, through every lost connection
     Push(push::PushArgs),
+    /// Make a token that lets its bearer use some chats for a while
+    Token(token::TokenArgs),
     /// Look at what a server with these options would need, and say what to change
     Doctor(doctor::DoctorArgs),
     /// Print what a shell needs to complete this program's options
@@ -79,6 +84,7 @@ pub(crate) fn run() -> ExitCode {
         Command::DemoAgent(args) => demo_agent::demo_agent(&args),
         Command::Observe(args) => observe::observe(&args),
         Command::Push(args) => push::push(&args),
+        Command::Token(args) => token::token(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),

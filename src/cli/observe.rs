@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use rejoin::client::{Backoff, Cursor, Notice, Observer, ObserverOptions, ServerUrl};
+use rejoin::client::{Backoff, Cursor, Notice, Observer, ObserverOptions};
 use rejoin::limits::WAIT_MS_MAX;
 use rejoin::proto::id::{ChatId, RunId, Seq};
 
+use super::remote::RemoteArgs;
 use page::Printer;
 
 /// It ended, and it is in the history.
@@ -39,10 +40,8 @@ pub(crate) struct ObserveArgs {
     #[arg(value_name = "CHAT", value_parser = super::chat_id)]
     chat: ChatId,
 
-    /// Where the server is
-    #[arg(long, default_value = super::SERVER, value_name = "URL")]
-    #[arg(value_parser = ServerUrl::parse)]
-    url: ServerUrl,
+    #[command(flatten)]
+    remote: RemoteArgs,
 
     /// Print each frame as a line of JSON instead of the text
     #[arg(long)]
@@ -70,7 +69,7 @@ fn cursor(text: &str) -> Result<Cursor, String> {
 /// Follows the chat to the end of its run.
 pub(crate) fn observe(args: &ObserveArgs) -> ExitCode {
     let options = ObserverOptions { from: args.from, wait_ms: args.wait_ms, backoff: Backoff::default() };
-    let observer = Observer::new(args.url.clone(), args.chat.clone(), options);
+    let observer = Observer::new(args.remote.server(), args.chat.clone(), options);
     let terminal = io::stdout().is_terminal();
     let mut printer = Printer::new(io::stdout(), terminal);
     for notice in observer {

@@ -8,11 +8,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use crossbeam_channel::{Receiver, bounded, select, tick};
 
-use rejoin::client::{Ended, PushError, Pusher, PusherOptions, QUIET_MS, ServerUrl};
+use rejoin::client::{Ended, PushError, Pusher, PusherOptions, QUIET_MS};
 use rejoin::proto::history::Trigger;
 use rejoin::proto::id::ChatId;
 use rejoin::wire::body::{BodyFault, EventReader, Format, Item};
 use rejoin::wire::request::Start;
+
+use super::remote::RemoteArgs;
 
 /// It ended, but it is not in the history.
 const NOT_SAVED: u8 = 3;
@@ -35,10 +37,8 @@ pub(crate) struct PushArgs {
     #[arg(value_name = "CHAT", value_parser = super::chat_id)]
     chat: ChatId,
 
-    /// Where the server is
-    #[arg(long, default_value = super::SERVER, value_name = "URL")]
-    #[arg(value_parser = ServerUrl::parse)]
-    url: ServerUrl,
+    #[command(flatten)]
+    remote: RemoteArgs,
 
     /// What starts the turn: user, heartbeat, canvas or schedule
     #[arg(long, default_value = "user", value_parser = trigger)]
@@ -70,7 +70,7 @@ fn trigger(name: &str) -> Result<Trigger, String> {
 /// Starts a run, pushes standard input to it, and ends it.
 pub(crate) fn push(args: &PushArgs) -> ExitCode {
     let start = Start { trigger: args.trigger, supersede: args.supersede };
-    let mut pusher = match Pusher::start(&args.url, &args.chat, start, PusherOptions::default()) {
+    let mut pusher = match Pusher::start(&args.remote.server(), &args.chat, start, PusherOptions::default()) {
         Ok(pusher) => pusher,
         Err(error) => return super::fail(&error),
     };

@@ -9,6 +9,7 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use rejoin::access::Access;
 use rejoin::engine::Config;
 use rejoin::http::origin::Origin;
 use rejoin::limits::{self, Limits};
@@ -16,6 +17,7 @@ use rejoin::store::DbPath;
 use rejoin::turns::Agent;
 use rejoin::{Server, ServerConfig};
 
+use super::access::AccessArgs;
 use super::agents::{AgentArgs, AgentsFault};
 use super::logs::LogFormat;
 
@@ -37,6 +39,9 @@ pub(crate) struct ServeArgs {
     /// Origin whose pages may use this server beside its own, as in https://chat.example.org (can be given more than once)
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = Origin::parse)]
     origins: Vec<Origin>,
+
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
 
     /// Threads that serialise snapshots
     #[arg(long, default_value_t = default_workers(), value_name = "N")]
@@ -73,6 +78,10 @@ pub(crate) struct ServeArgs {
     /// Observers of one chat at the same time
     #[arg(long, default_value_t = limits::OBSERVERS_PER_CHAT_MAX, value_name = "N", value_parser = positive)]
     observers_per_chat: usize,
+
+    /// Streams and waiting requests with the same JWT
+    #[arg(long, default_value_t = limits::OBSERVERS_PER_TOKEN_MAX, value_name = "N", value_parser = positive)]
+    observers_per_token: usize,
 
     /// Requests that wait for a run at the same time
     #[arg(long, default_value_t = limits::WAITING_MAX, value_name = "N")]
@@ -113,7 +122,7 @@ impl ServeArgs {
         self.agents.agents()
     }
 
-    pub(crate) fn config(&self, agents: Vec<Arc<Agent>>) -> ServerConfig {
+    pub(crate) fn config(&self, agents: Vec<Arc<Agent>>, access: Access) -> ServerConfig {
         let limits = Limits {
             window_events: self.window_events,
             retention_ms: self.retention.saturating_mul(1000),
@@ -123,6 +132,7 @@ impl ServeArgs {
             memory_bytes_max: self.memory_max,
             connections_max: self.connections_max,
             observers_per_chat_max: self.observers_per_chat,
+            observers_per_token_max: self.observers_per_token,
             waiting_max: self.waiting_max,
             commit_ms: self.commit_timeout.saturating_mul(1000),
             turns_max: self.turns_max,
@@ -134,7 +144,13 @@ impl ServeArgs {
             db,
             db_busy_ms: ServerConfig::default().db_busy_ms,
             workers: self.workers,
-            engine: Config { limits, hosts: self.hosts.clone(), origins: self.origins.clone(), agents },
+            engine: Config {
+                limits,
+                hosts: self.hosts.clone(),
+                origins: self.origins.clone(),
+                access,
+                agents,
+            },
         }
     }
 }
@@ -147,7 +163,11 @@ pub(crate) fn serve(args: &ServeArgs, spare: Option<Agent>, started: impl FnOnce
         Ok(agents) => agents,
         Err(fault) => return super::fail(&fault),
     };
-    let server = match Server::start(args.config(agents)) {
+    let access = match args.access.access(args.listen) {
+        Ok(access) => access,
+        Err(fault) => return super::fail(&fault),
+    };
+    let server = match Server::start(args.config(agents, access)) {
         Ok(server) => server,
         Err(error) => return super::fail(&error),
     };

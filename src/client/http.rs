@@ -250,7 +250,9 @@ fn open(address: &SocketAddr, silence: Duration) -> io::Result<TcpStream> {
 pub(crate) fn head(url: &ServerUrl, method: &str, path: &str) -> String {
     let agent = concat!("rejoin/", env!("CARGO_PKG_VERSION"));
     let host = &url.authority;
-    format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nConnection: close\r\n")
+    let token = url.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.0));
+    let token = token.unwrap_or_default();
+    format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{token}User-Agent: {agent}\r\nConnection: close\r\n")
 }
 
 fn field(fields: &[httparse::Header<'_>], name: &str) -> Option<String> {

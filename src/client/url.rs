@@ -17,6 +17,17 @@ pub struct ServerUrl {
     pub(super) authority: String,
     /// Path in front of every resource, without a slash at its end.
     prefix: String,
+    pub(super) token: Option<Secret>,
+}
+
+/// What must not get into logs.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(pub(super) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// Why a text is no address of a server.
@@ -67,7 +78,15 @@ impl ServerUrl {
             return Err(UrlFault::Host);
         }
         let prefix = path.trim_end_matches('/').to_owned();
-        Ok(ServerUrl { host: host.to_owned(), port, authority: authority.to_owned(), prefix })
+        Ok(ServerUrl { host: host.to_owned(), port, authority: authority.to_owned(), prefix, token: None })
+    }
+
+    /// The same, with a token that every request is sent with, as `Authorization: Bearer`. It may have no control
+    /// characters: those are left out.
+    #[must_use]
+    pub fn with_token(self, token: &str) -> ServerUrl {
+        let token = token.chars().filter(|c| !c.is_control()).collect();
+        ServerUrl { token: Some(Secret(token)), ..self }
     }
 
     /// The path of a resource, whose name is given as its segments, not yet encoded.

@@ -48,7 +48,11 @@ impl Engine {
         let body = reply::error(refusal.code, &refusal.message);
         // Who is told to come later is told when, and not all the same.
         let later = (refusal.status == 503).then(|| self.retry_after_s().to_string());
-        let extra = [("Allow", refusal.allow), ("Retry-After", later.as_deref())];
+        let extra = [
+            ("Allow", refusal.allow),
+            ("Retry-After", later.as_deref()),
+            ("WWW-Authenticate", refusal.challenge),
+        ];
         let extra: Vec<_> = extra.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
         self.answer_fields(id, refusal.status, &body, &extra);
     }

@@ -2,6 +2,7 @@
 //! is a cursor in a log that all share; one that falls out of its window gets end of file, never a gap.
 
 use crate::engine::Engine;
+use crate::engine::caps::Cap;
 use crate::engine::conn::Role;
 use crate::limits::BUS_WINDOW;
 use crate::proto::id::{ConnId, Seq};
@@ -58,6 +59,10 @@ impl Bus {
 impl Engine {
     pub(super) fn subscribe(&mut self, id: ConnId, chunks: bool) {
         self.evict();
+        if self.token_full(id) {
+            return self.refuse(id, &Cap::Token.refusal(&self.config.limits));
+        }
+        self.count_stream(id);
         self.begin_stream_answer(id, Flavour::Get);
         let open = self.registry.retained().map(|(_, run)| run);
         let open = open.filter(|run| !matches!(run.state, State::Over(_)));

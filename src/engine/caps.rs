@@ -15,6 +15,8 @@ pub(super) enum Cap {
     Connections,
     /// Observers of one chat.
     Observers,
+    /// Streams with one token.
+    Token,
     /// Requests that wait for a run.
     Waiting,
     /// Memory.
@@ -37,6 +39,13 @@ impl Cap {
                 format!(
                     "the chat has {} observers, as many as it may (--observers-per-chat)",
                     limits.observers_per_chat_max
+                ),
+            ),
+            Cap::Token => (
+                "too_many_with_token",
+                format!(
+                    "{} streams are open with this token, as many as may (--observers-per-token)",
+                    limits.observers_per_token_max
                 ),
             ),
             Cap::Waiting => (

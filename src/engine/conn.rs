@@ -1,6 +1,7 @@
 //! One connection as the engine sees it: the request being read, what is being answered, and what waits to be
 //! written.
 
+use crate::access::Grant;
 use crate::engine::caps::Cap;
 use crate::engine::observe::Observer;
 use crate::engine::outbound::Outbound;
@@ -12,7 +13,7 @@ use crate::http::head::Version;
 use crate::http::origin::Origin;
 use crate::http::request::Requests;
 use crate::limits;
-use crate::proto::id::{ChatId, ConnId, RunId, Ticket};
+use crate::proto::id::{ChatId, ConnId, Now, RunId, Ticket};
 use crate::wire::frame::{self, KEEP_ALIVE};
 use crate::wire::request::Live;
 
@@ -29,6 +30,12 @@ pub(super) struct Conn {
     pub(super) version: Version,
     /// Whose page made it, if that is one of another origin that may.
     pub(super) origin: Option<Origin>,
+    /// What whoever made it may do.
+    pub(super) grant: Grant,
+    /// When that ends, in milliseconds of the monotonic clock.
+    pub(super) expires_ms: u64,
+    /// Whether it counts among the streams of its token.
+    pub(super) counted: bool,
     /// Whether another request may follow the one being answered.
     pub(super) keep_alive: bool,
     /// Whether the answer goes without its body.
@@ -101,6 +108,9 @@ impl Conn {
             role: Role::Reading,
             version: Version::Http11,
             origin: None,
+            grant: Grant::All,
+            expires_ms: u64::MAX,
+            counted: false,
             keep_alive: true,
             head_only: false,
             chunked: false,
@@ -124,6 +134,11 @@ impl Conn {
         matches!(self.role, Role::Observer(_) | Role::Bus(_) | Role::Control(_))
     }
 
+    /// Whether what its token allows goes on: an answer that takes as long as it takes.
+    fn needs_token(&self) -> bool {
+        self.streams() || matches!(self.role, Role::Waiting(Wait::Run(..)))
+    }
+
     /// When it has to be looked at.
     fn due(&self) -> Option<u64> {
         let stall = self.stall.map(|(since, _)| since + limits::STALL_MS);
@@ -142,7 +157,8 @@ impl Conn {
             Role::Waiting(Wait::Start(_) | Wait::Outcome(_) | Wait::Store(_) | Wait::Opening(_)) => None,
             Role::Push(_) | Role::Answered | Role::Closing(_) | Role::Gone => None,
         };
-        [stall, role].into_iter().flatten().min()
+        let expiry = (self.expires_ms < u64::MAX && self.needs_token()).then_some(self.expires_ms);
+        [stall, role, expiry].into_iter().flatten().min()
     }
 
     /// Takes note of a write: what was taken, and whether more is waiting.
@@ -194,6 +210,7 @@ impl Engine {
 
     /// Takes a connection out of whatever it takes part in.
     pub(super) fn leave(&mut self, id: ConnId) {
+        self.uncount_stream(id);
         let Some(conn) = self.conn_mut(id) else { return };
         match std::mem::replace(&mut conn.role, Role::Answered) {
             Role::Push(body) => self.push_broken(id, &body),
@@ -285,6 +302,9 @@ impl Engine {
             conn.stall = Some((now_ms, 0));
             return;
         }
+        if conn.needs_token() && conn.expires_ms <= now_ms {
+            return self.expire(id);
+        }
         match &conn.role {
             Role::Reading | Role::Body(_) if conn.surplus => {
                 self.break_off(id, Cap::Connections.refusal(&self.config.limits));
@@ -301,9 +321,13 @@ impl Engine {
     }
 
     fn keep_alive(&mut self, id: ConnId) {
-        let now_ms = self.now.mono_ms;
+        let Now { mono_ms: now_ms, wall_ms } = self.now;
         let Some(conn) = self.conn_mut(id) else { return };
         conn.used_ms = now_ms;
+        // The monotonic clock may have stood still while the machine slept.
+        if conn.grant.expires_wall_ms().is_some_and(|expires| expires <= wall_ms) {
+            return self.expire(id);
+        }
         if conn.streams() && conn.out.is_empty() && !conn.blocked {
             frame::message(&[KEEP_ALIVE], conn.chunked, conn.out.tail());
             self.mark(id);

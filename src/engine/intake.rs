@@ -1,5 +1,6 @@
 //! Intake: what a client sends becomes requests, and each request goes to what answers it.
 
+use crate::access::Right;
 use crate::engine::caps::Cap;
 use crate::engine::conn::{Role, Wait};
 use crate::engine::cross::{self, Caller};
@@ -65,7 +66,13 @@ impl Engine {
     fn head(&mut self, id: ConnId, head: &Head) {
         let caller = cross::caller(head, &self.config.origins);
         let route = routes::route(head, &self.config.hosts, &caller);
-        let route = match route {
+        let admitted = route.and_then(|route| {
+            self.admit(head, &route).map(|grant| {
+                self.note_grant(id, grant);
+                route
+            })
+        });
+        let route = match admitted {
             Ok(route) if route.is_about_the_server() => Ok(route),
             Ok(_) if self.stopping => {
                 Err(Refusal::new(503, "shutting_down", "the server is being shut down; try again later"))
@@ -83,7 +90,7 @@ impl Engine {
             Ok(Route::Turn { .. }) => limits::TURN_BODY_BYTES_MAX,
             _ => limits::REQUEST_BODY_BYTES_MAX,
         });
-        let has_body = head.body != BodyFraming::None;
+        let has_body = !matches!(head.body, BodyFraming::None | BodyFraming::Length(0));
         match route {
             Err(refusal) if has_body => return self.refuse_and_close(id, &refusal),
             Ok(Route::Append { run, from_seq, format }) => {
@@ -159,10 +166,7 @@ impl Engine {
     fn dispatch(&mut self, id: ConnId, route: Route, body: &[u8]) {
         let done = match route {
             Route::LiveBody => match request::live(body) {
-                Ok(live) => {
-                    self.observe(id, live);
-                    Ok(())
-                }
+                Ok(live) => self.permit(id, Right::Observe, &live.chat).map(|()| self.observe(id, live)),
                 Err(bad) => Err(bad.into()),
             },
             Route::Live(live) => {

@@ -19,6 +19,7 @@ mod journal;
 mod local;
 mod observe;
 mod outbound;
+mod permit;
 mod produce;
 mod producer;
 mod ready;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::access::{Access, TokenId};
 use crate::http::origin::Origin;
 use crate::limits::{self, Limits};
 use crate::proto::history::{Answer, Job};
@@ -114,6 +116,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Origins whose pages may use this server, beside its own.
     pub origins: Vec<Origin>,
+    /// Who may do what.
+    pub access: Access,
     /// Agents that turns can be held with; the first one unless a request names another.
     pub agents: Vec<Arc<Agent>>,
 }
@@ -142,6 +146,8 @@ pub struct Engine {
     waiters: BTreeMap<ChatId, BTreeSet<ConnId>>,
     /// How many there are of them.
     waiting_len: usize,
+    /// Streams and waiting requests of each JWT.
+    holders: BTreeMap<TokenId, usize>,
     /// Requests that wait for a chat's finalization to be over.
     starters: BTreeMap<ChatId, VecDeque<start::Starter>>,
     /// Turns whose message is on its way into the history.
@@ -205,6 +211,7 @@ impl Engine {
             commits: BTreeMap::new(),
             waiters: BTreeMap::new(),
             waiting_len: 0,
+            holders: BTreeMap::new(),
             starters: BTreeMap::new(),
             openings: BTreeMap::new(),
             retries: BTreeMap::new(),
@@ -340,6 +347,7 @@ impl Engine {
         debug_assert!(self.news.iter().all(|key| self.registry.run(*key).news));
         debug_assert!(self.waiters.values().all(|waiting| !waiting.is_empty()));
         debug_assert!(self.waiters.values().map(BTreeSet::len).sum::<usize>() == self.waiting_len);
+        debug_assert!(self.holders.values().all(|streams| *streams > 0));
         debug_assert!(self.starters.values().all(|waiting| !waiting.is_empty()));
         debug_assert!(self.producers.keys().all(|id| self.registry.of_id(*id).is_some()));
     }

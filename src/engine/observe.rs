@@ -39,7 +39,7 @@ impl Engine {
         self.evict();
         let key = self.registry.of_chat(&live.chat);
         let admission = admit(live.cursor, key.map(|key| self.registry.run(key)));
-        if let Some(cap) = self.cap_for(&live, &admission) {
+        if let Some(cap) = self.cap_for(id, &live, &admission) {
             return self.refuse(id, &cap.refusal(&self.config.limits));
         }
         match (admission, key) {
@@ -53,6 +53,7 @@ impl Engine {
                 let until = self.now.mono_ms + live.wait_ms;
                 self.waiters.entry(live.chat.clone()).or_default().insert(id);
                 self.waiting_len += 1;
+                self.count_stream(id);
                 if let Some(conn) = self.conn_mut(id) {
                     conn.role = Role::Waiting(Wait::Run(Box::new(live), until));
                 }
@@ -65,11 +66,14 @@ impl Engine {
     }
 
     /// What there is no room for in this answer.
-    fn cap_for(&self, live: &Live, admission: &Admission) -> Option<Cap> {
+    fn cap_for(&self, id: ConnId, live: &Live, admission: &Admission) -> Option<Cap> {
         let waits = matches!(admission, Admission::Idle) && live.wait_ms > 0;
         let follows = matches!(admission, Admission::Resume(_) | Admission::Snapshot(_));
         if waits && self.waiting_full() {
             return Some(Cap::Waiting);
+        }
+        if (waits || follows) && self.token_full(id) {
+            return Some(Cap::Token);
         }
         ((waits || follows) && self.observers_full(&live.chat)).then_some(Cap::Observers)
     }
@@ -114,6 +118,7 @@ impl Engine {
     /// Begins the response and puts the observer's cursor behind `after`.
     pub(super) fn attach(&mut self, id: ConnId, key: RunKey, flavour: Flavour, after: Seq) {
         self.totals.attached += 1;
+        self.count_stream(id);
         let form = self.begin_stream_answer(id, flavour);
         let run = self.registry.run_mut(key);
         let place = run.observers.len();

@@ -71,11 +71,13 @@ pub(super) struct Refusal {
     pub(super) message: String,
     /// Methods of the resource, for the `Allow` field.
     pub(super) allow: Option<&'static str>,
+    /// What a token has to be like, for the `WWW-Authenticate` field.
+    pub(super) challenge: Option<&'static str>,
 }
 
 impl Refusal {
     pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { status, code, message: message.into(), allow: None }
+        Refusal { status, code, message: message.into(), allow: None, challenge: None }
     }
 }
 

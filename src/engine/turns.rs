@@ -6,6 +6,7 @@ mod queue;
 
 pub(super) use queue::TurnQueue;
 
+use crate::access::Right;
 use crate::engine::conn::{Role, Wait};
 use crate::engine::routes::Refusal;
 use crate::engine::start::{Starter, Who};
@@ -31,6 +32,13 @@ pub(super) enum TurnRoute {
     Chat,
     /// `/agui`: as a `RunAgentInput`.
     Agui,
+}
+
+impl TurnRoute {
+    /// Whether the answer is the run itself.
+    pub(super) fn streams(self) -> bool {
+        matches!(self, TurnRoute::Chat | TurnRoute::Agui)
+    }
 }
 
 /// How the sender of a turn is answered.
@@ -79,6 +87,10 @@ impl Engine {
             (_, None) => turn::turn(body)?,
             (_, Some(boundary)) => read_form(body, boundary)?,
         };
+        self.permit(id, Right::Send, &request.chat)?;
+        if route.streams() {
+            self.permit(id, Right::Observe, &request.chat)?;
+        }
         self.check_turn(route, &request)?;
         let answer = match route {
             TurnRoute::Send | TurnRoute::Steer | TurnRoute::Retry => Answer::Accepted,
@@ -313,6 +325,7 @@ impl Engine {
 
     pub(super) fn stop_requested(&mut self, id: ConnId, body: &[u8]) -> Result<(), Refusal> {
         let turn::Stop { chat, reason } = turn::stop(body)?;
+        self.permit(id, Right::Send, &chat)?;
         self.evict();
         let key = self.registry.of_chat(&chat).filter(|key| self.registry.run(*key).state.is_open());
         let key =

@@ -81,7 +81,11 @@ fn a_sound_machine_gets_a_line_per_check() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     let checks: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-    assert_eq!(checks, ["config", "database", "disk", "clock", "files", "memory", "port"], "{text}");
+    assert_eq!(
+        checks,
+        ["config", "access", "database", "disk", "clock", "files", "memory", "port"],
+        "{text}"
+    );
     assert!(!dir.0.join("rejoin.db").exists(), "nothing is made");
 }
 
@@ -218,5 +222,5 @@ fn a_faulty_configuration_does_not_keep_the_rest_from_being_looked_at() {
         .unwrap();
     check(&dir.0, &["--config", "agents.toml"], "config", "fail", &["agents.toml"]);
     let (_, report) = examine(&dir.0, &["--config", "agents.toml"]);
-    assert_eq!(report["checks"].as_array().unwrap().len(), 7, "{report}");
+    assert_eq!(report["checks"].as_array().unwrap().len(), 8, "{report}");
 }

@@ -9,4 +9,5 @@ mod packaging;
 mod ready;
 #[path = "../support/server.rs"]
 mod server;
+#[allow(dead_code, reason = "another test uses more of it")]
 mod stage;

@@ -12,6 +12,7 @@ pub(crate) struct Stage {
     pub(crate) engine: Engine,
     now: Now,
     opened: u32,
+    closed: Vec<ConnId>,
     /// What the store was given and has not answered.
     pub(crate) jobs: Vec<Job>,
 }
@@ -19,7 +20,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new(config: Config) -> Stage {
         let now = Now { mono_ms: 1_000, wall_ms: 1_700_000_000_000 };
-        Stage { engine: Engine::new(config, [7; 32]), now, opened: 0, jobs: Vec::new() }
+        Stage { engine: Engine::new(config, [7; 32]), now, opened: 0, closed: Vec::new(), jobs: Vec::new() }
     }
 
     pub(crate) fn open(&mut self) -> ConnId {
@@ -32,9 +33,14 @@ impl Stage {
     /// Hands an input over and takes what the engine wants done.
     pub(crate) fn handle(&mut self, input: Input<'_>) {
         self.engine.handle(self.now, input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
                 Output::Store(Job::Begin { .. }) => {}
+                Output::Close(id, _) => self.closed.push(id),
                 Output::Store(job) => self.jobs.push(job),
                 Output::Serialize(job) => {
                     let snapshot = job.encode();
@@ -43,6 +49,16 @@ impl Stage {
                 _ => {}
             }
         }
+    }
+
+    /// Whether the engine wants this connection closed.
+    pub(crate) fn is_closed(&self, id: ConnId) -> bool {
+        self.closed.contains(&id)
+    }
+
+    /// The machine sleeps: only the time of day goes on.
+    pub(crate) fn sleep(&mut self, ms: u64) {
+        self.now.wall_ms += ms;
     }
 
     /// Lets time pass.
@@ -70,6 +86,7 @@ impl Stage {
                 written.extend(bytes);
             }
         }
+        self.drain();
         String::from_utf8(written).unwrap()
     }
 

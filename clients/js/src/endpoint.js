@@ -24,6 +24,7 @@ export class Endpoint {
     return this.#fetch !== undefined || typeof this.#headers === "function";
   }
 
+  /** The headers, or a promise of them. */
   get headers() {
     return typeof this.#headers === "function" ? this.#headers() : this.#headers;
   }
@@ -36,7 +37,8 @@ export class Endpoint {
   async fetch(path, { headers, ...init } = {}) {
     // Called as a plain function: a browser's fetch refuses to be anything else.
     const fetch = this.#fetch ?? globalThis.fetch;
-    return fetch(this.url(path), { cache: "no-store", ...init, headers: { ...this.headers, ...headers } });
+    const own = await this.headers;
+    return fetch(this.url(path), { cache: "no-store", ...init, headers: { ...own, ...headers } });
   }
 }
 

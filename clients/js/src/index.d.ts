@@ -23,8 +23,11 @@ export interface AgUiMessage {
 export interface ClientOptions {
   /** Where the server is, for example `http://127.0.0.1:8787/`. Default: the page's own origin. */
   baseUrl?: string | URL;
-  /** Headers of every request; a function is asked anew each time. */
-  headers?: Record<string, string> | (() => Record<string, string>);
+  /**
+   * Headers of every request, for example `Authorization`; a function, which may be asynchronous, is asked anew each time. If
+   * it fails, the request counts as lost.
+   */
+  headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
   /** Default: the global `fetch`. */
   fetch?: typeof globalThis.fetch;
   /** When to come back after a loss. */

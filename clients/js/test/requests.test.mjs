@@ -193,9 +193,9 @@ test("deleting names the chat in the path", async () => {
   assert.deepEqual([value, asked.method, asked.url], [undefined, "DELETE", "/chats/a%20b%2F%C3%BC"]);
 });
 
-test("headers are sent, and asked for anew", async () => {
+for (const [how, later] of [["at once", (value) => value], ["later", (value) => Promise.resolve(value)]]) test(`headers are sent, and asked for anew, ${how}`, async () => {
   let token = 0;
-  const headers = () => ({ Authorization: `Bearer ${(token += 1)}` });
+  const headers = () => later({ Authorization: `Bearer ${(token += 1)}` });
   await withScript([accepted, accepted], async (server) => {
     const client = createClient({ baseUrl: server.url, headers });
     await client.send("c", "a");

@@ -6,8 +6,9 @@ import { ChatView } from "./chat-view.js";
 import { Composer } from "./composer.js";
 import { ConnectionView } from "./connection-view.js";
 import { Conversation } from "./conversation.js";
+import { tokenHeaders } from "./token.js";
 
-const client = createClient();
+const client = createClient({ headers: tokenHeaders() });
 const title = document.getElementById("title");
 const toggle = document.getElementById("toggle-chats");
 const list = new ChatList(client, go, (chatId) => chatId === conversation?.chatId && go(freshId()));

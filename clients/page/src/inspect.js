@@ -4,8 +4,11 @@ import { h, KeyedViews, setText } from "./dom.js";
 import { bytes, count, moment } from "./format.js";
 import { Chart } from "./inspect-chart.js";
 import { about, CHARTS, figures, takeSample } from "./inspect-model.js";
+import { tokenHeaders } from "./token.js";
 
 const INTERVAL_MS = 1000;
+
+const headers = tokenHeaders();
 
 const charts = CHARTS.map((chart) => [chart.key, new Chart(chart)]);
 const runs = new KeyedViews(document.getElementById("runs"), () => new RunRow());
@@ -47,9 +50,15 @@ function show(status) {
   setText(document.getElementById("more-runs"), status.more > 0 ? `${count(status.more)} more are not listed.` : "");
 }
 
+function refuse() {
+  document.body.classList.add("gone");
+  setText(document.getElementById("about"), "The server asks for an administrator's token: open this page with #token=… behind its address.");
+}
+
 async function look() {
   try {
-    const answer = await fetch("/status", { signal: AbortSignal.timeout(10 * INTERVAL_MS) });
+    const answer = await fetch("/status", { headers, signal: AbortSignal.timeout(10 * INTERVAL_MS) });
+    if (answer.status === 401 || answer.status === 403) return refuse();
     show(await answer.json());
     document.body.classList.remove("gone");
   } catch {

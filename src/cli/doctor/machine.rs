@@ -2,6 +2,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::Duration;
 
 use rejoin::limits::{Limits, SURPLUS_CONNECTIONS_MAX};
@@ -130,6 +132,14 @@ fn is_rejoin(address: SocketAddr) -> bool {
     let text = String::from_utf8_lossy(&answer);
     let ready = text.contains("{\"status\":\"ready\"}");
     ready || UNREADY.iter().any(|code| text.contains(&format!("{{\"error\":{{\"code\":\"{code}\"")))
+}
+
+/// Who else can read a file of secrets; none: nobody.
+pub(super) fn readers(file: &Path) -> Option<String> {
+    let mode = std::fs::metadata(file).ok()?.permissions().mode();
+    let file = file.display();
+    (mode & 0o007 != 0)
+        .then(|| format!("by token, but every user of this machine can read {file}: chmod o-rwx {file}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Questions that an agent asks a person: parked with the run until somebody answers. The answer is in the run before
 //! the agent has it, so that no replay opens an answered question again.
 
+use crate::access::Right;
 use crate::engine::routes::Refusal;
 use crate::engine::timers::Timer;
 use crate::engine::{Engine, LocalReply, Output};
@@ -25,6 +26,7 @@ impl Engine {
 
     pub(in crate::engine) fn respond_requested(&mut self, id: ConnId, body: &[u8]) -> Result<(), Refusal> {
         let turn::Respond { chat, request, decision } = turn::respond(body)?;
+        self.permit(id, Right::Respond, &chat)?;
         self.evict();
         let key = self.registry.of_chat(&chat).ok_or_else(unknown_request)?;
         let asked = &self.registry.run(key).asked;
