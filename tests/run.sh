@@ -18,6 +18,9 @@ install_system_packages() {
     command -v systemd-analyze >/dev/null || missing+=(systemd)
     command -v valgrind >/dev/null || missing+=(valgrind)
     command -v openssl >/dev/null || missing+=(openssl)
+    # The tests start both themselves, with configurations of their own; a service that Debian starts is left alone.
+    [ -x /usr/sbin/nginx ] || missing+=(nginx)
+    [ -x /usr/sbin/haproxy ] || missing+=(haproxy)
     command -v chromium >/dev/null || missing+=(chromium fonts-noto-core fonts-noto-color-emoji)
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
     [ ${#missing[@]} -gt 0 ] || return 0

@@ -12,7 +12,10 @@ use faulty::{FAULTS, relay};
 use rejoin::client::ServerUrl;
 use rejoin::conformance::{self, CaseResult, Options, Verdict};
 use serde_json::Value;
-use server::{Served, serve, serve_with_db};
+use server::{serve, serve_with_unsaved_run};
+
+/// A short window is soon full.
+const WINDOW: [&str; 2] = ["--window-events", "512"];
 
 /// The suite's options for a server at this address.
 fn options(address: std::net::SocketAddr) -> Options {
@@ -29,21 +32,9 @@ fn faults(results: &[CaseResult], skipped: &[&str]) -> Vec<String> {
     wrong.map(|result| format!("{}: {:?}", result.case.name, result.verdict)).collect()
 }
 
-/// A server whose chat `unsaved` has a run that could not be saved.
-fn with_unsaved_run() -> Served {
-    let served = serve_with_db("chats.db", &["--window-events", "512"]);
-    let lock = rusqlite::Connection::open(served.dir.join("chats.db")).unwrap();
-    lock.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let run = served.start("unsaved", "{}");
-    served.append_numbers(&run, 1, 2);
-    assert!(!served.finish(&run), "a locked database saves nothing");
-    lock.execute_batch("ROLLBACK").unwrap();
-    served
-}
-
 #[test]
 fn rejoin_passes_every_case() {
-    let served = with_unsaved_run();
+    let served = serve_with_unsaved_run(&WINDOW);
     let unsaved_chat = Some("unsaved".to_owned());
     let options = Options { window_events: 512, unsaved_chat, slow: true, ..options(served.address) };
     let results = conformance::run(&options, |_| ());
@@ -55,7 +46,7 @@ fn rejoin_passes_every_case() {
 
 #[test]
 fn a_relay_without_a_fault_passes_every_case() {
-    let served = with_unsaved_run();
+    let served = serve_with_unsaved_run(&WINDOW);
     let unsaved_chat = Some("unsaved".to_owned());
     let options = Options { window_events: 512, unsaved_chat, ..options(relay(served.address, None)) };
     let results = conformance::run(&options, |_| ());
@@ -64,7 +55,7 @@ fn a_relay_without_a_fault_passes_every_case() {
 
 #[test]
 fn each_fault_is_noticed_by_its_case() {
-    let served = with_unsaved_run();
+    let served = serve_with_unsaved_run(&WINDOW);
     let unnoticed: Vec<String> = std::thread::scope(|scope| {
         let tries: Vec<_> = FAULTS
             .iter()

@@ -54,7 +54,24 @@ pub(crate) fn serve_as(db: &str, args: &[&str], set_up: impl FnOnce(&mut Command
     Served { address: address.parse().unwrap(), child, dir }
 }
 
+/// A server whose chat `unsaved` has a run that could not be saved.
+pub(crate) fn serve_with_unsaved_run(args: &[&str]) -> Served {
+    let served = serve_with_db("chats.db", args);
+    let lock = rusqlite::Connection::open(served.dir.join("chats.db")).unwrap();
+    lock.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let run = served.start("unsaved", "{}");
+    served.append_numbers(&run, 1, 2);
+    assert!(!served.finish(&run), "a locked database saves nothing");
+    lock.execute_batch("ROLLBACK").unwrap();
+    served
+}
+
 impl Served {
+    /// Another program that is asked in the same way. It ends with its owner, and its folder goes.
+    pub(crate) fn by(child: Child, address: SocketAddr, dir: PathBuf) -> Served {
+        Served { child, address, dir }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -63,6 +80,10 @@ impl Served {
     pub(crate) fn terminate(&mut self) -> bool {
         let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         killed.success() && self.child.wait().unwrap().success()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Ends it without a word.
