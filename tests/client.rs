@@ -79,13 +79,16 @@ fn live(cursor: Option<(u128, u64)>, wait_ms: u64) -> String {
     format!(r#"{{"chat_id":"a chat/1","protocol":1,"wait_ms":{wait_ms}{cursor}}}"#)
 }
 
+/// How a request names the chat for a proxy.
+const ABOUT: &str = "?chat_id=a%20chat%2F1";
+
 fn check(replies: Vec<Reply>, notices: &[&str], requests: &[String]) {
     let fake = Fake::start(replies);
     let options = ObserverOptions { from: None, wait_ms: WAIT_MS, backoff: AT_ONCE };
     let observer = Observer::new(fake.server_url(), chat(), options);
     assert_eq!(observer.map(short).collect::<Vec<_>>(), notices);
     let got = fake.requests();
-    assert!(got.iter().all(|got| got.line == "POST /chat/live"), "{got:?}");
+    assert!(got.iter().all(|got| got.line == format!("POST /chat/live{ABOUT}")), "{got:?}");
     assert_eq!(got.iter().map(|got| &got.body).collect::<Vec<_>>(), requests.iter().collect::<Vec<_>>());
 }
 
@@ -239,7 +242,11 @@ fn push(replies: Vec<Reply>, backlog_bytes_max: usize) -> (Result<Ended, PushErr
     assert_eq!(start.line, "POST /chats/a%20chat%2F1/runs");
     assert_eq!(start.body, r#"{"trigger":"user","supersede":false}"#);
     let prefix = format!("/runs/{}", run(1));
-    let short = |got: Got| format!("{} {}", got.line.replace(&prefix, ""), got.body.replace('\n', ""));
+    let short = |got: Got| {
+        assert!(got.line.contains(ABOUT), "each names the chat: {}", got.line);
+        let line = got.line.replace(&prefix, "").replace(&format!("{ABOUT}&"), "?").replace(ABOUT, "");
+        format!("{line} {}", got.body.replace('\n', ""))
+    };
     (ended, requests.map(short).collect())
 }
 

@@ -12,7 +12,7 @@ use super::frame::Frame;
 use super::http::{self, Answer};
 use super::pusher::refusal;
 use super::sse::{Item, Parser};
-use super::url::ServerUrl;
+use super::url::{ServerUrl, about};
 use super::{Backoff, MESSAGE_BYTES_MAX, SILENCE_MS, jitter, millis};
 use crate::limits::WAIT_MS_MAX;
 use crate::proto::id::ChatId;
@@ -86,7 +86,7 @@ impl Observer {
         };
         // Serialising fails for maps without string keys and for failing writers; there is neither here.
         let json = serde_json::to_string(&body).unwrap_or_default();
-        let path = self.url.path(&["chat", "live"]);
+        let path = self.url.path(&["chat", "live"]) + &about(&self.chat);
         let mut answer = match http::send(&self.url, "POST", &path, Some(&json), millis(SILENCE_MS)) {
             Ok(answer) => answer,
             Err(error) => return Some(self.follower.lost(loss(&error), jitter())),

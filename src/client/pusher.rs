@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backlog::{Backlog, Miscounted};
 use super::http::{self, Answer, Upload};
-use super::url::ServerUrl;
+use super::url::{ServerUrl, about};
 use super::{ANSWER_MS, BACKLOG_BYTES_MAX, Backoff, jitter, millis};
 use crate::proto::id::{ChatId, RunId};
 use crate::wire::event;
@@ -38,6 +38,7 @@ impl Default for PusherOptions {
 #[derive(Debug)]
 pub struct Pusher {
     url: ServerUrl,
+    chat: ChatId,
     run: RunId,
     options: PusherOptions,
     backlog: Backlog,
@@ -163,7 +164,7 @@ impl Pusher {
             Err(Trouble::Final(error)) => return Err(error),
         };
         let backlog = Backlog::new(options.backlog_bytes_max);
-        Ok(Pusher { url: url.clone(), run, options, backlog, upload: None, attempts: 0 })
+        Ok(Pusher { url: url.clone(), chat: chat.clone(), run, options, backlog, upload: None, attempts: 0 })
     }
 
     /// The run's id.
@@ -211,7 +212,7 @@ impl Pusher {
 
     fn end(mut self, body: &str) -> Result<Ended, PushError> {
         self.settle()?;
-        let path = self.url.path(&["runs", self.run.as_str(), "finish"]);
+        let path = self.url.path(&["runs", self.run.as_str(), "finish"]) + &about(&self.chat);
         loop {
             // The server gives the same answer again to who did not hear it.
             let finished = http::send(&self.url, "POST", &path, Some(body), millis(ANSWER_MS))
@@ -261,7 +262,7 @@ impl Pusher {
 
     fn open(&self) -> Result<Upload, Trouble> {
         let events = self.url.path(&["runs", self.run.as_str(), "events"]);
-        let path = format!("{events}?from_seq={}", self.backlog.first());
+        let path = format!("{events}{}&from_seq={}", about(&self.chat), self.backlog.first());
         let mut upload = Upload::begin(&self.url, &path, "application/x-ndjson", millis(ANSWER_MS))?;
         upload.chunk(b"\n")?;
         for event in self.backlog.events() {
@@ -290,7 +291,7 @@ impl Pusher {
     }
 
     fn resume(&mut self) -> Result<(), Trouble> {
-        let path = self.url.path(&["runs", self.run.as_str()]);
+        let path = self.url.path(&["runs", self.run.as_str()]) + &about(&self.chat);
         let answer = http::send(&self.url, "GET", &path, None, millis(ANSWER_MS))?;
         let counted = read::<Counted>(answer, 200)?;
         self.acknowledge(counted.next)?;

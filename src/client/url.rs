@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Write};
 
+use crate::proto::id::ChatId;
+
 /// Port of a URL that names none.
 const PORT: u16 = 80;
 
@@ -98,6 +100,14 @@ impl ServerUrl {
         }
         path
     }
+}
+
+/// The query that names the chat of a request. Its body tells the server which it is; a proxy in front of several servers
+/// needs it here.
+pub(super) fn about(chat: &ChatId) -> String {
+    let mut query = "?chat_id=".to_owned();
+    encode(chat.as_str(), &mut query);
+    query
 }
 
 fn host_and_port(authority: &str) -> Result<(&str, u16), UrlFault> {

@@ -4,6 +4,7 @@
 mod configuration;
 mod conformance;
 mod leaving;
+mod many;
 mod passing;
 mod quiet;
 #[path = "../support/server.rs"]

@@ -1,6 +1,7 @@
 // POST /agui: a RunAgentInput as it is. The turn goes on only as long as its sender reads the answer, so the answer is
 // read to its end and dropped: the run itself is observed over /chat/live.
 
+import { about } from "./endpoint.js";
 import { RejoinError, refusal } from "./errors.js";
 
 /** No run has this name: the answer to a cursor of an unknown run begins with a snapshot, also if it is over already. */
@@ -10,7 +11,7 @@ const UNKNOWN_RUN = { runId: "-", afterSeq: 0 };
 export async function startAgUi(endpoint, input) {
   let response;
   try {
-    response = await endpoint.fetch("agui", {
+    response = await endpoint.fetch(about("agui", input.threadId), {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(input),

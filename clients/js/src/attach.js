@@ -1,5 +1,6 @@
 // Attaching: the state machine of follow.js with a connection. It asks POST /chat/live and nothing else.
 
+import { about } from "./endpoint.js";
 import { follow, startFollowing } from "./follow.js";
 import { readFrame } from "./frame.js";
 import { Picture } from "./seed.js";
@@ -93,7 +94,7 @@ class Attachment {
     const body = { chat_id: this.#chatId, protocol: 1, wait_ms: waitMs };
     if (cursor !== null) Object.assign(body, { run_id: cursor.runId, after_seq: cursor.afterSeq });
     const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    const answer = await openStream(this.#endpoint, "chat/live", init, this.#connection.controller.signal);
+    const answer = await openStream(this.#endpoint, about("chat/live", this.#chatId), init, this.#connection.controller.signal);
     if (answer.nothing) return { type: "nothing" };
     if (answer.refused) return { type: "refused", error: answer.refused };
     this.#stream = answer.stream;

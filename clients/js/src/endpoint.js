@@ -5,6 +5,9 @@ import { BACKOFF } from "./backoff.js";
 /** A stream that is silent for this long, in milliseconds, is lost: three keep-alives are missing. */
 const SILENCE_MS = 45_000;
 
+/** A path of a request about a chat. Its body or the rest of the path tells the server which; a proxy in front of several needs it here. */
+export const about = (path, chatId) => `${path}?chat_id=${encodeURIComponent(chatId)}`;
+
 export class Endpoint {
   #base;
   #headers;

@@ -1,5 +1,6 @@
 // Turns: starting, steering, stopping, answering. Each makes one request and never another.
 
+import { about } from "./endpoint.js";
 import { encodeFiles } from "./files.js";
 import { request } from "./request.js";
 
@@ -28,20 +29,20 @@ async function start(endpoint, path, chatId, options) {
     config,
     resume,
   };
-  const { run_id: runId } = await request(endpoint, "POST", path, { body, changes: true, signal });
+  const { run_id: runId } = await request(endpoint, "POST", about(path, chatId), { body, changes: true, signal });
   return { chatId, runId };
 }
 
 export async function stop(endpoint, chatId, { reason, signal } = {}) {
   const body = { chat_id: chatId, reason };
-  const { run_id, seq, persisted } = await request(endpoint, "POST", "chat/stop", { body, changes: true, signal });
+  const { run_id, seq, persisted } = await request(endpoint, "POST", about("chat/stop", chatId), { body, changes: true, signal });
   return { runId: run_id, seq, persisted };
 }
 
 export async function respond(endpoint, chatId, requestId, answer, { signal } = {}) {
   const { optionId, action, content, cancelled } = answer;
   const body = { chat_id: chatId, request_id: requestId, option_id: optionId, action, content, cancelled };
-  const { request_id, option_id, outcome, content: decided } = await request(endpoint, "POST", "chat/respond", {
+  const { request_id, option_id, outcome, content: decided } = await request(endpoint, "POST", about("chat/respond", chatId), {
     body,
     changes: true,
     signal,

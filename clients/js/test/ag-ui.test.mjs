@@ -165,7 +165,7 @@ test("a lost acknowledgement is looked for, never sent again", async () => {
     say(agent, "hi");
     await agent.runAgent();
     assert.deepEqual(types, ["RUN_STARTED", "RUN_FINISHED"]);
-    assert.deepEqual(server.asked.map(({ url }) => url), ["/chat/send", "/chat/live"]);
+    assert.deepEqual(server.asked.map(({ url }) => url), ["/chat/send?chat_id=c", "/chat/live?chat_id=c"]);
   });
 });
 

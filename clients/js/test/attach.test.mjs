@@ -25,7 +25,7 @@ test("a run is followed to its end", async () => {
   assert.deepEqual(notices[2].events, [text("a")]);
   assert.deepEqual(notices[3].event, text("b"));
   assert.deepEqual(bodies, [{ ...fresh, wait_ms: 900 }]);
-  assert.deepEqual([asked[0].method, asked[0].url], ["POST", "/chat/live"]);
+  assert.deepEqual([asked[0].method, asked[0].url], ["POST", "/chat/live?chat_id=c"]);
 });
 
 test("nothing to follow is told", async () => {

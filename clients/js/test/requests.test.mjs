@@ -31,7 +31,7 @@ test("each turn is one request", async () => {
   for (const [request, url, members] of cases) {
     const { value, asked } = await ask(accepted, request);
     assert.deepEqual(value, { chatId: "c", runId: "r" });
-    assert.deepEqual([asked.method, asked.url, asked.body], ["POST", url, { chat_id: "c", ...members }]);
+    assert.deepEqual([asked.method, asked.url, asked.body], ["POST", `${url}?chat_id=c`, { chat_id: "c", ...members }]);
     assert.equal(asked.headers["content-type"], "application/json");
   }
 });
@@ -85,7 +85,7 @@ test("a lost acknowledgement is told as such, and the turn is found by attaching
     const client = createClient({ baseUrl: server.url });
     await assert.rejects(client.send("c", "hi"), { code: "unconfirmed" });
     await collect(client.attach("c", { cursor: { runId: "r", afterSeq: 0 } }));
-    assert.deepEqual(server.asked.map(({ url }) => url), ["/chat/send", "/chat/live"]);
+    assert.deepEqual(server.asked.map(({ url }) => url), ["/chat/send?chat_id=c", "/chat/live?chat_id=c"]);
   });
 });
 
