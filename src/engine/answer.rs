@@ -4,7 +4,6 @@ use crate::engine::conn::Role;
 use crate::engine::routes::Refusal;
 use crate::engine::{Close, Engine};
 use crate::http::head::Version;
-use crate::http::origin::RESPONSE_HEADERS;
 use crate::http::response::{Framing, LAST_CHUNK, ResponseHead};
 use crate::page::{self, File};
 use crate::proto::id::ConnId;
@@ -108,8 +107,7 @@ impl Engine {
         Form { flavour, chunked }
     }
 
-    /// Writes the head of an answer. Each says that it depends on the page that asked, and pages of other origins that
-    /// may use this server are told that they may read it.
+    /// Writes the head of an answer.
     fn write_head(
         &mut self,
         id: ConnId,
@@ -120,13 +118,6 @@ impl Engine {
     ) {
         let wall_ms = self.now.wall_ms;
         let Some(conn) = self.conn_mut(id) else { return };
-        let origin = conn.origin.clone();
-        let mut fields = extra.to_vec();
-        if let Some(origin) = &origin {
-            fields.push(("Access-Control-Allow-Origin", origin.as_str()));
-            fields.push(("Access-Control-Expose-Headers", RESPONSE_HEADERS));
-        }
-        fields.push(("Vary", "Origin"));
         let head = ResponseHead {
             status,
             version: conn.version,
@@ -134,7 +125,8 @@ impl Engine {
             framing,
             wall_ms,
             keep_alive: conn.keep_alive,
-            extra: &fields,
+            readable_by: conn.origin.as_ref(),
+            extra,
         };
         head.write(conn.out.tail());
     }

@@ -5,6 +5,7 @@
 
 use super::date;
 use super::head::Version;
+use super::origin::{Origin, RESPONSE_HEADERS};
 
 /// Tells a client that waits with `Expect: 100-continue` to send its body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -43,6 +44,8 @@ pub struct ResponseHead<'a> {
     pub wall_ms: u64,
     /// Whether the connection takes another request afterwards; not with `UntilClose`.
     pub keep_alive: bool,
+    /// The page of another origin that may read the answer.
+    pub readable_by: Option<&'a Origin>,
     /// More fields, name and value. Control characters in them are blanked, so that no value can forge a field.
     pub extra: &'a [(&'a str, &'a str)],
 }
@@ -77,6 +80,12 @@ impl ResponseHead<'_> {
             (true, Version::Http11) => {}
             (true, Version::Http10) => write_field(out, "Connection", "keep-alive"),
             (false, _) => write_field(out, "Connection", "close"),
+        }
+        // A cache must not give one page what was said to another.
+        write_field(out, "Vary", "Origin");
+        if let Some(origin) = self.readable_by {
+            write_field(out, "Access-Control-Allow-Origin", origin.as_str());
+            write_field(out, "Access-Control-Expose-Headers", RESPONSE_HEADERS);
         }
         for (name, value) in self.extra {
             write_field(out, name, value);
@@ -162,16 +171,18 @@ mod tests {
             framing: Framing::Length(12),
             wall_ms: 784_111_777_000,
             keep_alive: true,
+            readable_by: None,
             extra: &[],
         };
         let none = ResponseHead { status: 204, content_type: None, framing: Framing::None, ..plain };
+        let page = Origin::parse("https://a").unwrap();
         let old = ResponseHead { version: Version::Http10, ..plain };
         for (head, expected) in [
             (
                 plain,
-                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\nContent-Length: 12\r\nVary: Origin\r\n\r\n",
             ),
-            (none, "HTTP/1.1 204 No Content\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n"),
+            (none, "HTTP/1.1 204 No Content\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVary: Origin\r\n\r\n"),
             (
                 ResponseHead {
                     framing: Framing::Length(u64::MAX),
@@ -179,32 +190,35 @@ mod tests {
                     keep_alive: false,
                     ..plain
                 },
-                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 18446744073709551615\r\nConnection: close\r\nVary: Origin\r\n\r\n",
             ),
             (
                 ResponseHead { framing: Framing::Chunked, content_type: None, ..plain },
-                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nTransfer-Encoding: chunked\r\nVary: Origin\r\n\r\n",
             ),
             (
                 old,
                 "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\
-                 Connection: keep-alive\r\n\r\n",
+                 Connection: keep-alive\r\nVary: Origin\r\n\r\n",
             ),
             (
                 ResponseHead { framing: Framing::UntilClose, content_type: None, ..old },
-                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\nVary: Origin\r\n\r\n",
             ),
             (
                 ResponseHead { framing: Framing::UntilClose, content_type: None, ..plain },
-                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\nVary: Origin\r\n\r\n",
             ),
             (
                 ResponseHead {
                     status: 299,
-                    extra: &[("Vary", "Origin"), ("X", "a\r\nSet-Cookie: é")],
+                    readable_by: Some(&page),
+                    extra: &[("X", "a\r\nSet-Cookie: é")],
                     ..none
                 },
-                "HTTP/1.1 299 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVary: Origin\r\nX: a  Set-Cookie: é\r\n\r\n",
+                "HTTP/1.1 299 \r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nVary: Origin\r\n\
+                 Access-Control-Allow-Origin: https://a\r\nAccess-Control-Expose-Headers: Retry-After, WWW-Authenticate\r\n\
+                 X: a  Set-Cookie: é\r\n\r\n",
             ),
         ] {
             check(head, expected);

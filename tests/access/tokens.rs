@@ -166,7 +166,6 @@ fn each_route_needs_its_right_in_its_chat() {
 fn who_may_not_can_not_tell_what_there_is() {
     let served = guarded(&[]);
     let run = start(&served, "mine");
-    start(&served, "absent-not");
     let strange = "f".repeat(run.len());
     for (line, body, needed) in ROUTES {
         let foreign = jwt(&["other", "mine2"], &["min/", "minee"], needed);
@@ -241,6 +240,33 @@ fn an_event_source_sends_a_short_lived_token_in_its_query() {
 }
 
 #[test]
+fn no_token_gets_into_the_log() {
+    let served = serve_as(":memory:", &[], |command| {
+        let dir = command.get_current_dir().unwrap().to_owned();
+        std::fs::write(dir.join("tokens"), FILE).unwrap();
+        let log = std::fs::File::create(dir.join("log")).unwrap();
+        command.args(["--token-file", "tokens"]).env("RUST_LOG", "trace").stderr(log);
+    });
+    let token = jwt(&["mine"], &[], &[Right::Observe]);
+    let run = start(&served, "mine");
+    for (line, token) in [
+        ("GET /chats", Some(ADMIN)),
+        ("GET /chats", Some("wrong-0123456789abcdef")),
+        ("POST /chats/mine/runs", Some(token.as_str())),
+        (&format!("GET /chat/live?chat_id=mine&token={token}"), None),
+        (&format!("GET /nowhere?token={token}"), None),
+    ] {
+        begin(&served, line, token, "");
+    }
+    assert_eq!(begin(&served, &format!("POST /runs/{run}/finish"), Some(PRODUCER), "").1.status, 200);
+    let log = std::fs::read_to_string(served.dir.join("log")).unwrap();
+    assert!(log.contains(&run), "it is the log: {log}");
+    for secret in [ADMIN, PRODUCER, "wrong-0123456789abcdef", &token, "hs256 ", "0123456789abcdef0123"] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+#[test]
 fn the_scheme_is_bearer_in_any_case() {
     let served = guarded(&[]);
     for (value, status) in [
@@ -302,7 +328,10 @@ fn a_token_has_so_many_streams_and_gives_them_back() {
     assert_eq!(head.status, 200);
     let mut waiting = served.connect();
     waiting.send(&bytes("POST /chat/live", Some(&first), r#"{"chat_id":"idle","wait_ms":25000}"#));
-    while begin(&served, "GET /status", Some(ADMIN), "").1.status != 200 {}
+    // Requests are read in the order in which they come; these came later.
+    for _ in 0..2 {
+        assert_eq!(begin(&served, "GET /status", Some(ADMIN), "").1.status, 200);
+    }
     let (mut refused, head) = follow(&first);
     assert_eq!(head.status, 503, "one follows, one waits");
     assert!(head.field("Retry-After").is_some());

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod doctor;
+mod expiry;
 mod logs;
 mod manual;
 mod metrics;
@@ -9,5 +10,4 @@ mod packaging;
 mod ready;
 #[path = "../support/server.rs"]
 mod server;
-#[allow(dead_code, reason = "another test uses more of it")]
 mod stage;

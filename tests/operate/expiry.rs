@@ -5,7 +5,9 @@ use rejoin::engine::{Config, Input};
 use rejoin::proto::id::ConnId;
 
 use crate::stage::Stage;
-use crate::tokens::{FILE, PRODUCER};
+
+const FILE: &str = "producer producer-0123456789abcdef\nhs256 0123456789abcdef0123456789abcdef\n";
+const PRODUCER: &str = "producer-0123456789abcdef";
 
 /// What the stage's clock begins with.
 const BEGIN_S: f64 = 1_700_000_000.0;
